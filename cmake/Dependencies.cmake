@@ -1,0 +1,13 @@
+# Everything comes from the distribution's packages; see scripts/install-deps.sh and the README.
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)  # oneDNN's runtime: each worker asks it for one thread
+find_package(PkgConfig REQUIRED)
+find_package(dnnl REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(ZLIB REQUIRED)
+pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)

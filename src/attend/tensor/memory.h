@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace attend {
+
+/// Blocks of memory, aligned to 64 bytes, that are kept for the next caller of about the same size
+/// when freed. A worker has one of its own, so that a step after the first allocates nothing from
+/// the system. Safe to use from several threads; a block may outlive its pool.
+class MemoryPool {
+ public:
+  MemoryPool();
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+  ~MemoryPool();
+
+  /// For what lives long: weights, optimizer state. It keeps no freed blocks.
+  static MemoryPool& global();
+
+  /// At least `bytes`. Throws Error when the system has none to give.
+  std::shared_ptr<std::byte> allocate(int64_t bytes);
+  /// Returns every kept block to the system.
+  void release();
+
+  int64_t bytes_in_use() const;  ///< handed out now
+  int64_t peak_bytes() const;    ///< the most ever handed out at once
+
+ private:
+  struct State;
+  explicit MemoryPool(bool keep_freed);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace attend
