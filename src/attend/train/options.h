@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attend/models/config.h"
+
+namespace attend {
+
+enum class Precision { kAuto, kFloat32, kBFloat16 };
+enum class OptimizerKind { kAdam, kAdamW };
+/// kPaper: d_model^-0.5 · min(step^-0.5, step · warmup^-1.5) (§5.3), times learning_rate;
+/// kInverseSqrt: linear warm-up to learning_rate, then · sqrt(warmup / step);
+/// kLinear: linear warm-up to learning_rate, then linearly to 0 at the end of the run;
+/// kConstant: linear warm-up to learning_rate, then learning_rate.
+enum class Schedule { kPaper, kInverseSqrt, kLinear, kConstant };
+enum class ValidationMetric { kLoss, kBleu, kChrf };
+enum class SubwordModel { kBpe, kUnigram };
+
+/// An amount of training: exactly one field is set; none is set for "no limit".
+/// Written as in `10e` (epochs), `5Ku` (updates), `2Gt` (target tokens), `30m` / `2h` / `45s`.
+struct TrainLimit {
+  std::optional<double> epochs;
+  std::optional<int64_t> updates;
+  std::optional<int64_t> tokens;
+  std::optional<double> seconds;
+  bool operator==(const TrainLimit&) const = default;
+};
+
+/// Parses the notation above; suffixes K, M, G multiply by 10^3, 10^6, 10^9. Throws UsageError.
+TrainLimit parse_train_limit(std::string_view text);
+std::string to_string(const TrainLimit& limit);
+
+/// One parallel corpus: two files, or one TSV.
+struct CorpusFiles {
+  std::string source;
+  std::string target;
+  std::string tsv;
+  double weight = 1.0;
+};
+
+/// Everything that `attend train` can be told. Each field is one flag and one YAML key of the same
+/// name (with dashes as flags: --train-source).
+struct TrainOptions {
+  // Data
+  std::vector<std::string> train_source;  ///< one or several files, .gz or not
+  std::vector<std::string> train_target;
+  std::vector<std::string> train_tsv;     ///< source TAB target
+  std::vector<double> corpus_weights;     ///< one a corpus: the pairs of files first, then the TSVs
+  std::string valid_source;
+  std::string valid_target;
+  std::string valid_tsv;
+  bool skip_bad_lines = false;
+  int64_t max_length = 256;      ///< tokens of either side; longer pairs are left out and counted
+  double max_length_ratio = 9.0;  ///< longer / shorter, in tokens; pairs beyond are left out
+
+  // Tokenizer
+  std::string tokenizer;         ///< a SentencePiece model to use; empty: train one
+  std::string source_tokenizer;  ///< with separate vocabularies
+  std::string target_tokenizer;
+  int64_t vocabulary_size = 10000;
+  SubwordModel subword_model = SubwordModel::kBpe;
+  bool joint_vocabulary = true;
+  double character_coverage = 1.0;
+  int64_t tokenizer_sample = 2000000;  ///< sentences that the tokenizer is trained on, at most
+
+  // Model. `preset` first, then the fields that were given one by one.
+  std::string preset = "base";
+  TransformerConfig model;
+
+  // Batches
+  int64_t batch_tokens = 4096;  ///< target (or source) tokens a step, whichever is more
+  int64_t lanes = 4;            ///< parts a step is cut into, at least
+  int64_t lane_tokens = 1024;   ///< of a part, at most
+  int64_t accumulate = 1;       ///< batches a step
+
+  // Optimizer
+  OptimizerKind optimizer = OptimizerKind::kAdam;
+  double adam_beta1 = 0.9;
+  double adam_beta2 = 0.98;
+  double adam_epsilon = 1e-9;
+  double weight_decay = 0.0;  ///< AdamW: decoupled; Adam: added to the gradient
+  Schedule schedule = Schedule::kInverseSqrt;
+  double learning_rate = 1e-3;
+  int64_t warmup = 4000;      ///< updates
+  double clip_norm = 0.0;     ///< 0: no clipping
+  double ema = 0.0;           ///< decay of the moving average of weights; 0: none
+  int64_t max_bad_steps = 20;  ///< steps in a row with a loss or gradient that is not finite
+
+  // Run
+  std::string run;  ///< the run's folder
+  TrainLimit stop_after;
+  TrainLimit validate_every = {.updates = 1000};
+  TrainLimit checkpoint_every = {.updates = 1000};
+  int64_t log_every = 50;  ///< updates
+  int64_t keep_last = 3;   ///< checkpoints
+  int64_t average_last = 0;  ///< at the end, average this many last checkpoints; 0: do not
+  ValidationMetric validation_metric = ValidationMetric::kBleu;
+  int64_t patience = 0;  ///< validations without an improvement before stopping; 0: never
+  int64_t valid_beam_size = 4;
+  double valid_length_penalty = 0.6;
+  uint64_t seed = 1;
+  int64_t workers = 0;  ///< 0: one a core
+  Precision precision = Precision::kAuto;
+  bool dry_run = false;
+};
+
+}  // namespace attend
