@@ -25,13 +25,13 @@ struct TransformerConfig {
   int64_t d_model = 512;
   int64_t d_ff = 2048;
   int64_t heads = 8;
-  int64_t d_k = 0;  ///< width of a head's queries and keys; 0 means d_model / heads
-  int64_t d_v = 0;  ///< width of a head's values; 0 means d_model / heads
-  float dropout = 0.1f;            ///< residual dropout, §5.4
-  float attention_dropout = 0.0f;  ///< on the attention weights
-  float ffn_dropout = 0.0f;        ///< on the inner activations of the feed-forward layer
+  int64_t d_k = 0;                  ///< width of a head's queries and keys; 0 means d_model / heads
+  int64_t d_v = 0;                  ///< width of a head's values; 0 means d_model / heads
+  float dropout = 0.1f;             ///< residual dropout, §5.4
+  float attention_dropout = 0.0f;   ///< on the attention weights
+  float ffn_dropout = 0.0f;         ///< on the inner activations of the feed-forward layer
   float embedding_dropout = -1.0f;  ///< on embedding + position sums; negative means `dropout`
-  float label_smoothing = 0.1f;    ///< ε/V on every class
+  float label_smoothing = 0.1f;     ///< ε/V on every class
   Positions positions = Positions::kSinusoidal;
   NormPlacement norm = NormPlacement::kPost;
   Activation activation = Activation::kRelu;
@@ -70,8 +70,17 @@ Activation parse_activation(std::string_view name);
 TiedEmbeddings parse_tied_embeddings(std::string_view name);
 AttentionScore parse_attention_score(std::string_view name);
 
-/// config.json. `from_json` treats the text as hostile: unknown, missing or ill-typed fields and
-/// sizes out of bounds are an Error that names them.
+/// The exact number of weights: biases on every linear layer but the output projection, a gain and
+/// a bias in each LayerNorm, one more LayerNorm at the end of each stack with pre-norm, a table of
+/// `max_length` rows in each stack with learned positions, one vector of d_k a head in each
+/// attention with additive attention. `config` must be valid.
+int64_t parameter_count(const TransformerConfig& config);
+
+/// The layout of config.json. A file in a newer one is refused with the version that wrote it.
+inline constexpr int64_t kConfigFormat = 1;
+
+/// config.json. `config_from_json` treats the text as hostile: unknown, missing, repeated or
+/// ill-typed fields and sizes out of bounds are an Error that names the file and the field.
 std::string to_json(const TransformerConfig& config);
 TransformerConfig config_from_json(const std::string& text, const std::string& file_name);
 

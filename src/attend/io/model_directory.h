@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "attend/data/tokenizer.h"
+#include "attend/io/files.h"
+#include "attend/io/safetensors.h"
+#include "attend/models/config.h"
+
+namespace attend {
+
+inline constexpr const char* kConfigFile = "config.json";
+inline constexpr const char* kWeightsFile = "model.safetensors";
+inline constexpr const char* kTokenizerFile = "tokenizer.model";
+inline constexpr const char* kSourceTokenizerFile = "source.tokenizer.model";
+inline constexpr const char* kTargetTokenizerFile = "target.tokenizer.model";
+
+/// What a model directory holds. With a joint tokenizer both pointers are the same.
+struct ModelFiles {
+  TransformerConfig config;
+  std::shared_ptr<const Tokenizer> source_tokenizer;
+  std::shared_ptr<const Tokenizer> target_tokenizer;
+  SafetensorsFile weights;
+};
+
+/// Opens a model directory, or the root of a run directory, which holds the same files. Throws
+/// Error: a file is missing (named), damaged, or of another model than the others (contract 21:
+/// tokenizer and configuration disagree on the size of the vocabulary, or the weights were saved
+/// with another tokenizer).
+ModelFiles load_model_directory(const Path& directory);
+
+/// Writes the configuration and the tokenizers (one file when both are the same object) and then
+/// the weights, each complete or absent. Files that hold the same already are left alone, so that a
+/// run rewrites its weights only. Where the directory holds another model, its weights go first: a
+/// crash leaves no mixture. `metadata` is added to that of the weights.
+void save_model_directory(const Path& directory, const TransformerConfig& config,
+                          const std::shared_ptr<const Tokenizer>& source_tokenizer,
+                          const std::shared_ptr<const Tokenizer>& target_tokenizer,
+                          const NamedTensors& weights,
+                          const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace attend
