@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attend/models/config.h"
@@ -22,16 +23,35 @@ enum class SubwordModel { kBpe, kUnigram };
 /// An amount of training: exactly one field is set; none is set for "no limit".
 /// Written as in `10e` (epochs), `5Ku` (updates), `2Gt` (target tokens), `30m` / `2h` / `45s`.
 struct TrainLimit {
-  std::optional<double> epochs;
-  std::optional<int64_t> updates;
-  std::optional<int64_t> tokens;
-  std::optional<double> seconds;
+  std::optional<double> epochs = std::nullopt;
+  std::optional<int64_t> updates = std::nullopt;
+  std::optional<int64_t> tokens = std::nullopt;
+  std::optional<double> seconds = std::nullopt;
   bool operator==(const TrainLimit&) const = default;
 };
 
-/// Parses the notation above; suffixes K, M, G multiply by 10^3, 10^6, 10^9. Throws UsageError.
+/// Parses the notation above or `none`; suffixes K, M, G multiply by 10^3, 10^6, 10^9. Throws
+/// UsageError saying what was found and what was expected.
 TrainLimit parse_train_limit(std::string_view text);
+/// The shortest text that parses to the same limit: `none`, `10e`, `5Ku`, `2Gt`, `1800s`.
 std::string to_string(const TrainLimit& limit);
+
+/// A whole number, with a suffix or none: `4096`, `4K`, `1.5M`. Throws UsageError saying what was
+/// found and what was expected.
+int64_t parse_count(std::string_view text);
+
+/// Names as flags, YAML and recipes spell them, e.g. "bfloat16", "adamw", "inverse_sqrt", "bleu",
+/// "unigram". The parsers throw UsageError listing the names that there are.
+std::string_view name_of(Precision value);
+std::string_view name_of(OptimizerKind value);
+std::string_view name_of(Schedule value);
+std::string_view name_of(ValidationMetric value);
+std::string_view name_of(SubwordModel value);
+Precision parse_precision(std::string_view name);
+OptimizerKind parse_optimizer(std::string_view name);
+Schedule parse_schedule(std::string_view name);
+ValidationMetric parse_validation_metric(std::string_view name);
+SubwordModel parse_subword_model(std::string_view name);
 
 /// One parallel corpus: two files, or one TSV.
 struct CorpusFiles {
@@ -47,13 +67,13 @@ struct TrainOptions {
   // Data
   std::vector<std::string> train_source;  ///< one or several files, .gz or not
   std::vector<std::string> train_target;
-  std::vector<std::string> train_tsv;     ///< source TAB target
-  std::vector<double> corpus_weights;     ///< one a corpus: the pairs of files first, then the TSVs
+  std::vector<std::string> train_tsv;  ///< source TAB target
+  std::vector<double> corpus_weights;  ///< one a corpus: the pairs of files first, then the TSVs
   std::string valid_source;
   std::string valid_target;
   std::string valid_tsv;
   bool skip_bad_lines = false;
-  int64_t max_length = 256;      ///< tokens of either side; longer pairs are left out and counted
+  int64_t max_length = 256;       ///< tokens of either side; longer pairs are left out and counted
   double max_length_ratio = 9.0;  ///< longer / shorter, in tokens; pairs beyond are left out
 
   // Tokenizer
@@ -84,9 +104,9 @@ struct TrainOptions {
   double weight_decay = 0.0;  ///< AdamW: decoupled; Adam: added to the gradient
   Schedule schedule = Schedule::kInverseSqrt;
   double learning_rate = 1e-3;
-  int64_t warmup = 4000;      ///< updates
-  double clip_norm = 0.0;     ///< 0: no clipping
-  double ema = 0.0;           ///< decay of the moving average of weights; 0: none
+  int64_t warmup = 4000;       ///< updates
+  double clip_norm = 0.0;      ///< 0: no clipping
+  double ema = 0.0;            ///< decay of the moving average of weights; 0: none
   int64_t max_bad_steps = 20;  ///< steps in a row with a loss or gradient that is not finite
 
   // Run
@@ -94,8 +114,8 @@ struct TrainOptions {
   TrainLimit stop_after;
   TrainLimit validate_every = {.updates = 1000};
   TrainLimit checkpoint_every = {.updates = 1000};
-  int64_t log_every = 50;  ///< updates
-  int64_t keep_last = 3;   ///< checkpoints
+  int64_t log_every = 50;    ///< updates
+  int64_t keep_last = 3;     ///< checkpoints
   int64_t average_last = 0;  ///< at the end, average this many last checkpoints; 0: do not
   ValidationMetric validation_metric = ValidationMetric::kBleu;
   int64_t patience = 0;  ///< validations without an improvement before stopping; 0: never
@@ -105,6 +125,11 @@ struct TrainOptions {
   int64_t workers = 0;  ///< 0: one a core
   Precision precision = Precision::kAuto;
   bool dry_run = false;
+
+  /// Throws UsageError where a value is out of range or options contradict each other, naming the
+  /// options, what they hold and what was expected. Files are not looked at, and the vocabulary
+  /// sizes of `model` may still be 0. A run without training data is allowed: it resumes.
+  void validate() const;
 };
 
 }  // namespace attend

@@ -1,0 +1,147 @@
+#include "attend/train/options.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+template <typename Value, size_t kSize>
+using Names = std::array<std::pair<Value, std::string_view>, kSize>;
+
+constexpr Names<Precision, 3> kPrecisions = {{{Precision::kAuto, "auto"},
+                                              {Precision::kFloat32, "float32"},
+                                              {Precision::kBFloat16, "bfloat16"}}};
+constexpr Names<OptimizerKind, 2> kOptimizers = {
+    {{OptimizerKind::kAdam, "adam"}, {OptimizerKind::kAdamW, "adamw"}}};
+constexpr Names<Schedule, 4> kSchedules = {{{Schedule::kPaper, "paper"},
+                                            {Schedule::kInverseSqrt, "inverse_sqrt"},
+                                            {Schedule::kLinear, "linear"},
+                                            {Schedule::kConstant, "constant"}}};
+constexpr Names<ValidationMetric, 3> kValidationMetrics = {{{ValidationMetric::kLoss, "loss"},
+                                                            {ValidationMetric::kBleu, "bleu"},
+                                                            {ValidationMetric::kChrf, "chrf"}}};
+constexpr Names<SubwordModel, 2> kSubwordModels = {
+    {{SubwordModel::kBpe, "bpe"}, {SubwordModel::kUnigram, "unigram"}}};
+
+template <typename Value, size_t kSize>
+std::string_view find_name(const Names<Value, kSize>& names, Value value) {
+  for (const auto& [candidate, name] : names) {
+    if (candidate == value) return name;
+  }
+  return "?";
+}
+
+template <typename Value, size_t kSize>
+Value find_value(const Names<Value, kSize>& names, std::string_view text) {
+  std::string known;
+  for (const auto& [value, name] : names) {
+    if (name == text) return value;
+    known += known.empty() ? "" : ", ";
+    known += name;
+  }
+  fail_usage("found \"{}\", expected one of {}", text, known);
+}
+
+/// Reads the number at the start of `text` and removes it. False where there is none, or one below
+/// zero or not finite.
+bool take_number(std::string_view& text, double& number) {
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (error != std::errc() || !std::isfinite(number) || number < 0) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return true;
+}
+
+double take_multiplier(std::string_view& text) {
+  const double multiplier = text.starts_with('K')   ? 1e3
+                            : text.starts_with('M') ? 1e6
+                            : text.starts_with('G') ? 1e9
+                                                    : 1.0;
+  if (multiplier > 1.0) text.remove_prefix(1);
+  return multiplier;
+}
+
+/// Sizes are exact in a double up to here.
+constexpr double kLargestExact = 0x1p53;
+
+std::string shortened(int64_t count) {
+  if (count > 0 && count % 1'000'000'000 == 0) return fmt::format("{}G", count / 1'000'000'000);
+  if (count > 0 && count % 1'000'000 == 0) return fmt::format("{}M", count / 1'000'000);
+  if (count > 0 && count % 1'000 == 0) return fmt::format("{}K", count / 1'000);
+  return fmt::format("{}", count);
+}
+
+}  // namespace
+
+std::string_view name_of(Precision value) { return find_name(kPrecisions, value); }
+std::string_view name_of(OptimizerKind value) { return find_name(kOptimizers, value); }
+std::string_view name_of(Schedule value) { return find_name(kSchedules, value); }
+std::string_view name_of(ValidationMetric value) { return find_name(kValidationMetrics, value); }
+std::string_view name_of(SubwordModel value) { return find_name(kSubwordModels, value); }
+Precision parse_precision(std::string_view name) { return find_value(kPrecisions, name); }
+OptimizerKind parse_optimizer(std::string_view name) { return find_value(kOptimizers, name); }
+Schedule parse_schedule(std::string_view name) { return find_value(kSchedules, name); }
+ValidationMetric parse_validation_metric(std::string_view name) {
+  return find_value(kValidationMetrics, name);
+}
+SubwordModel parse_subword_model(std::string_view name) { return find_value(kSubwordModels, name); }
+
+int64_t parse_count(std::string_view text) {
+  // Plain integers take the exact road: all 64 bits.
+  int64_t exact = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), exact);
+  if (error == std::errc() && end == text.data() + text.size() && !text.empty()) return exact;
+
+  std::string_view rest = text;
+  double number = 0;
+  if (take_number(rest, number)) {
+    number *= take_multiplier(rest);
+    if (rest.empty() && number == std::floor(number) && number <= kLargestExact &&
+        text.find_first_of("KMG") != std::string_view::npos) {
+      return static_cast<int64_t>(number);
+    }
+  }
+  fail_usage("found \"{}\", expected a whole number, such as 4096, 4K or 2M", text);
+}
+
+TrainLimit parse_train_limit(std::string_view text) {
+  TrainLimit limit;
+  if (text == "none") return limit;
+  std::string_view rest = text;
+  double number = 0;
+  if (take_number(rest, number) && number > 0) {
+    const double multiplier = take_multiplier(rest);
+    const double count = number * multiplier;
+    const bool whole = count == std::floor(count) && count <= kLargestExact;
+    if (rest == "u" && whole) limit.updates = static_cast<int64_t>(count);
+    if (rest == "t" && whole) limit.tokens = static_cast<int64_t>(count);
+    if (multiplier == 1.0) {
+      if (rest == "e") limit.epochs = number;
+      if (rest == "s") limit.seconds = number;
+      if (rest == "m") limit.seconds = number * 60;
+      if (rest == "h") limit.seconds = number * 3600;
+    }
+  }
+  if (limit == TrainLimit{}) {
+    fail_usage(
+        "found \"{}\", expected an amount such as 10e (epochs), 5Ku (updates), 2Gt (target "
+        "tokens), 45s, 30m, 2h, or none",
+        text);
+  }
+  return limit;
+}
+
+std::string to_string(const TrainLimit& limit) {
+  if (limit.epochs) return fmt::format("{}e", *limit.epochs);
+  if (limit.updates) return shortened(*limit.updates) + "u";
+  if (limit.tokens) return shortened(*limit.tokens) + "t";
+  if (limit.seconds) return fmt::format("{}s", *limit.seconds);
+  return "none";
+}
+
+}  // namespace attend

@@ -1,0 +1,154 @@
+#include <cmath>
+#include <string_view>
+
+#include "attend/base/error.h"
+#include "attend/train/options.h"
+
+namespace attend {
+namespace {
+
+void at_least(std::string_view option, int64_t value, int64_t least) {
+  if (value < least) {
+    fail_usage("{}: found {}, expected a whole number of at least {}", option, value, least);
+  }
+}
+
+void positive(std::string_view option, double value) {
+  if (!std::isfinite(value) || value <= 0) {
+    fail_usage("{}: found {}, expected a number above 0", option, value);
+  }
+}
+
+void not_negative(std::string_view option, double value) {
+  if (!std::isfinite(value) || value < 0) {
+    fail_usage("{}: found {}, expected a number of at least 0", option, value);
+  }
+}
+
+void in_unit_interval(std::string_view option, double value) {
+  if (!(value >= 0 && value < 1)) {
+    fail_usage("{}: found {}, expected a number from 0 to below 1", option, value);
+  }
+}
+
+void check_data(const TrainOptions& options) {
+  if (options.train_source.size() != options.train_target.size()) {
+    fail_usage(
+        "train_source names {} and train_target names {}; expected as many of one as of the other",
+        options.train_source.size(), options.train_target.size());
+  }
+  const size_t corpora = options.train_source.size() + options.train_tsv.size();
+  if (!options.corpus_weights.empty() && options.corpus_weights.size() != corpora) {
+    fail_usage("corpus_weights: found {} weights for {} corpora; expected one a corpus",
+               options.corpus_weights.size(), corpora);
+  }
+  for (const double weight : options.corpus_weights) positive("corpus_weights", weight);
+  if (options.valid_source.empty() != options.valid_target.empty()) {
+    fail_usage("{} is given without {}; validation data is both, or one valid_tsv",
+               options.valid_source.empty() ? "valid_target" : "valid_source",
+               options.valid_source.empty() ? "valid_source" : "valid_target");
+  }
+  if (!options.valid_source.empty() && !options.valid_tsv.empty()) {
+    fail_usage("valid_source and valid_tsv are both given; expected one of them");
+  }
+  at_least("max_length", options.max_length, 1);
+  if (!std::isfinite(options.max_length_ratio) || options.max_length_ratio < 1) {
+    fail_usage("max_length_ratio: found {}, expected a number of at least 1",
+               options.max_length_ratio);
+  }
+}
+
+void check_tokenizer(const TrainOptions& options) {
+  if (options.source_tokenizer.empty() != options.target_tokenizer.empty()) {
+    fail_usage("source_tokenizer and target_tokenizer go together; only one of them is given");
+  }
+  if (!options.tokenizer.empty() && !options.source_tokenizer.empty()) {
+    fail_usage(
+        "tokenizer is given beside source_tokenizer and target_tokenizer; expected one tokenizer "
+        "for both sides or one for each");
+  }
+  const bool separate = !options.source_tokenizer.empty() || !options.joint_vocabulary;
+  if (separate && options.model.tied_embeddings == TiedEmbeddings::kAll) {
+    fail_usage(
+        "tied_embeddings: found \"all\" with separate vocabularies; expected \"decoder\" or "
+        "\"none\", or one tokenizer for both sides (joint_vocabulary)");
+  }
+  if (!options.tokenizer.empty() && !options.joint_vocabulary) {
+    fail_usage(
+        "joint_vocabulary is false but one tokenizer is given for both sides; expected "
+        "source_tokenizer and target_tokenizer");
+  }
+  at_least("vocabulary_size", options.vocabulary_size, 8);
+  at_least("tokenizer_sample", options.tokenizer_sample, 1);
+  if (!(options.character_coverage > 0 && options.character_coverage <= 1)) {
+    fail_usage("character_coverage: found {}, expected a number above 0, at most 1",
+               options.character_coverage);
+  }
+}
+
+void check_model(const TrainOptions& options) {
+  TransformerConfig model = options.model;
+  if (model.source_vocabulary_size == 0) model.source_vocabulary_size = options.vocabulary_size;
+  if (model.target_vocabulary_size == 0) model.target_vocabulary_size = options.vocabulary_size;
+  model.validate();
+  // The end-of-sentence token of either side takes a position, too.
+  if (options.max_length >= model.max_length) {
+    fail_usage(
+        "max_length: found {}, expected fewer than the model's positions, which are {}; raise "
+        "model_max_length",
+        options.max_length, model.max_length);
+  }
+}
+
+void check_optimizer(const TrainOptions& options) {
+  in_unit_interval("adam_beta1", options.adam_beta1);
+  in_unit_interval("adam_beta2", options.adam_beta2);
+  positive("adam_epsilon", options.adam_epsilon);
+  not_negative("weight_decay", options.weight_decay);
+  positive("learning_rate", options.learning_rate);
+  at_least("warmup", options.warmup, 0);
+  not_negative("clip_norm", options.clip_norm);
+  in_unit_interval("ema", options.ema);
+  at_least("max_bad_steps", options.max_bad_steps, 1);
+  const bool divides =
+      options.schedule == Schedule::kPaper || options.schedule == Schedule::kInverseSqrt;
+  if (divides && options.warmup == 0) {
+    fail_usage("warmup: found 0, expected at least 1 with the schedule {}",
+               name_of(options.schedule));
+  }
+  if (options.schedule == Schedule::kLinear && options.stop_after == TrainLimit{}) {
+    fail_usage(
+        "schedule: linear decays to 0 at the end of the run, but stop_after is none; set "
+        "stop_after, such as 20Ku");
+  }
+}
+
+void check_run(const TrainOptions& options) {
+  at_least("batch_tokens", options.batch_tokens, 1);
+  at_least("lanes", options.lanes, 1);
+  at_least("lane_tokens", options.lane_tokens, 1);
+  at_least("accumulate", options.accumulate, 1);
+  at_least("log_every", options.log_every, 1);
+  at_least("keep_last", options.keep_last, 1);
+  at_least("average_last", options.average_last, 0);
+  if (options.average_last > options.keep_last) {
+    fail_usage("average_last: found {}, expected at most keep_last, which is {}",
+               options.average_last, options.keep_last);
+  }
+  at_least("patience", options.patience, 0);
+  at_least("valid_beam_size", options.valid_beam_size, 1);
+  not_negative("valid_length_penalty", options.valid_length_penalty);
+  at_least("workers", options.workers, 0);
+}
+
+}  // namespace
+
+void TrainOptions::validate() const {
+  check_data(*this);
+  check_tokenizer(*this);
+  check_model(*this);
+  check_optimizer(*this);
+  check_run(*this);
+}
+
+}  // namespace attend

@@ -1,0 +1,130 @@
+#include "attend/train/options.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+TEST(TrainLimit, ParsesEveryUnit) {
+  EXPECT_EQ(parse_train_limit("10e").epochs, 10.0);
+  EXPECT_EQ(parse_train_limit("0.5e").epochs, 0.5);
+  EXPECT_EQ(parse_train_limit("5Ku").updates, 5000);
+  EXPECT_EQ(parse_train_limit("1.5Ku").updates, 1500);
+  EXPECT_EQ(parse_train_limit("2Gt").tokens, 2'000'000'000);
+  EXPECT_EQ(parse_train_limit("45s").seconds, 45.0);
+  EXPECT_EQ(parse_train_limit("30m").seconds, 1800.0);
+  EXPECT_EQ(parse_train_limit("2h").seconds, 7200.0);
+  EXPECT_EQ(parse_train_limit("none"), TrainLimit{});
+}
+
+TEST(TrainLimit, RefusesWhatIsNotOne) {
+  for (const char* text : {"", "u", "10", "10x", "-3e", "0u", "1.5u", "5Ke", "5K", "10 e", "10ee",
+                           "infs", "nane", "1e400e", "99999999999Gu", "None"}) {
+    EXPECT_THROW(parse_train_limit(text), UsageError) << text;
+  }
+}
+
+TEST(TrainLimit, IsWrittenAsItIsRead) {
+  for (const char* text : {"none", "10e", "0.25e", "5Ku", "1501u", "2Gt", "3Mt", "90.5s"}) {
+    EXPECT_EQ(to_string(parse_train_limit(text)), text);
+  }
+  EXPECT_EQ(to_string(parse_train_limit("2h")), "7200s");
+}
+
+TEST(Count, TakesSuffixesAndAll64Bits) {
+  EXPECT_EQ(parse_count("4096"), 4096);
+  EXPECT_EQ(parse_count("4K"), 4000);
+  EXPECT_EQ(parse_count("1.5M"), 1'500'000);
+  EXPECT_EQ(parse_count("3G"), 3'000'000'000);
+  EXPECT_EQ(parse_count("9223372036854775807"), INT64_MAX);
+  EXPECT_EQ(parse_count("-1"), -1);
+  for (const char* text : {"", "K", "4k", "1.5", "4KK", "0x10", " 4", "9223372036854775808",
+                           "1.2345K", "99999999999G"}) {
+    EXPECT_THROW(parse_count(text), UsageError) << text;
+  }
+}
+
+TEST(Names, AreReadAsTheyAreWritten) {
+  for (const char* name : {"auto", "float32", "bfloat16"}) {
+    EXPECT_EQ(name_of(parse_precision(name)), name);
+  }
+  for (const char* name : {"adam", "adamw"}) EXPECT_EQ(name_of(parse_optimizer(name)), name);
+  for (const char* name : {"paper", "inverse_sqrt", "linear", "constant"}) {
+    EXPECT_EQ(name_of(parse_schedule(name)), name);
+  }
+  for (const char* name : {"loss", "bleu", "chrf"}) {
+    EXPECT_EQ(name_of(parse_validation_metric(name)), name);
+  }
+  for (const char* name : {"bpe", "unigram"}) EXPECT_EQ(name_of(parse_subword_model(name)), name);
+}
+
+TEST(Names, ErrorsListWhatThereIs) {
+  try {
+    parse_precision("float16");
+    FAIL() << "expected a UsageError";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "found \"float16\", expected one of auto, float32, bfloat16");
+  }
+}
+
+/// The message that `validate` gives after `change`, or "" where there is none.
+std::string complaint(const std::function<void(TrainOptions&)>& change) {
+  TrainOptions options;
+  change(options);
+  try {
+    options.validate();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TrainOptions, TheDefaultsAreValid) {
+  EXPECT_EQ(complaint([](TrainOptions&) {}), "");
+}
+
+TEST(TrainOptions, ContradictionsNameTheOptions) {
+  struct Case {
+    std::function<void(TrainOptions&)> change;
+    std::vector<std::string> named;
+  };
+  const std::vector<Case> cases = {
+      {[](auto& o) { o.train_source = {"a"}; }, {"train_source names 1", "train_target names 0"}},
+      {[](auto& o) {
+         o.corpus_weights = {1.0}, o.train_tsv = {"a", "b"};
+       },
+       {"corpus_weights", "1 weights for 2"}},
+      {[](auto& o) { o.corpus_weights = {-1.0}, o.train_tsv = {"a"}; }, {"corpus_weights", "-1"}},
+      {[](auto& o) { o.valid_source = "a"; }, {"valid_source", "valid_target"}},
+      {[](auto& o) { o.valid_source = o.valid_target = o.valid_tsv = "a"; }, {"valid_tsv"}},
+      {[](auto& o) { o.source_tokenizer = "a"; }, {"source_tokenizer", "target_tokenizer"}},
+      {[](auto& o) { o.tokenizer = o.source_tokenizer = o.target_tokenizer = "a"; },
+       {"tokenizer is given beside"}},
+      {[](auto& o) { o.joint_vocabulary = false; }, {"tied_embeddings", "joint_vocabulary"}},
+      {[](auto& o) { o.max_length = 1024; }, {"max_length", "1024", "model_max_length"}},
+      {[](auto& o) { o.max_length_ratio = 0.5; }, {"max_length_ratio", "0.5"}},
+      {[](auto& o) { o.learning_rate = 0; }, {"learning_rate", "found 0"}},
+      {[](auto& o) { o.adam_beta2 = 1; }, {"adam_beta2", "found 1"}},
+      {[](auto& o) { o.warmup = 0; }, {"warmup", "inverse_sqrt"}},
+      {[](auto& o) { o.schedule = Schedule::kLinear; }, {"linear", "stop_after"}},
+      {[](auto& o) { o.lanes = 0; }, {"lanes", "found 0", "at least 1"}},
+      {[](auto& o) { o.average_last = 5; }, {"average_last", "keep_last"}},
+      {[](auto& o) { o.workers = -1; }, {"workers", "-1"}},
+      {[](auto& o) { o.model.d_model = -5; }, {"d_model", "-5"}},
+      {[](auto& o) { o.model.dropout = 1.5f; }, {"dropout", "1.5"}},
+  };
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const std::string message = complaint(cases[i].change);
+    ASSERT_NE(message, "") << "case " << i;
+    for (const std::string& part : cases[i].named) {
+      EXPECT_NE(message.find(part), std::string::npos) << message << " lacks " << part;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attend
