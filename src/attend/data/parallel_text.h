@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attend/data/text.h"
+
+namespace attend {
+
+/// Where one parallel corpus is: two files with a line a sentence each, or one TSV with a source, a
+/// tab and a target a line. Each may be gzip.
+struct ParallelFiles {
+  std::string source;
+  std::string target;
+  std::string tsv;  ///< instead of the two
+  /// How often a pair of this corpus comes in an epoch, on average; see ParallelCorpus.
+  double weight = 1.0;
+
+  /// "a.en and a.de", or the TSV's name.
+  std::string name() const;
+};
+
+/// Reads a parallel corpus pair by pair (contract 8).
+class ParallelReader {
+ public:
+  /// `skip_bad_lines`: leave out and count TSV lines without exactly one tab.
+  ParallelReader(const ParallelFiles& files, bool skip_bad_lines, ReadOptions options);
+
+  /// The next pair; false at the end. Throws Error: one file has more lines than the other (naming
+  /// both files and both counts), or a TSV line without exactly one tab (naming file and line).
+  bool next(std::string& source, std::string& target);
+  /// TSV lines left out so far.
+  int64_t bad_lines() const { return bad_lines_; }
+
+ private:
+  bool next_of_two(std::string& source, std::string& target);
+  bool next_of_tsv(std::string& source, std::string& target);
+
+  bool skip_bad_lines_;
+  int64_t bad_lines_ = 0;
+  std::unique_ptr<LineReader> source_;  ///< or the TSV
+  std::unique_ptr<LineReader> target_;
+};
+
+/// The lines of a parallel corpus as text, all of them, as validation translates and compares them.
+struct ParallelText {
+  std::vector<std::string> source;
+  std::vector<std::string> target;
+};
+ParallelText read_parallel_text(const ParallelFiles& files, bool skip_bad_lines = false);
+
+}  // namespace attend
