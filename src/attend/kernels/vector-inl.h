@@ -44,7 +44,7 @@ HWY_INLINE void StoreF32(hn::Vec<D> value, D d, float* to) {
 
 /// Rounds to the nearest, ties to even; NaN stays NaN. The same bits as to_bfloat16.
 template <class D>
-HWY_INLINE void StoreF32(hn::Vec<D> value, D d, BFloat16* to) {
+HWY_INLINE void StoreF32(hn::Vec<D> value, D, BFloat16* to) {
   const hn::RebindToUnsigned<D> d32;
   const hn::Rebind<uint16_t, D> d16;
   const auto bits = hn::BitCast(d32, value);

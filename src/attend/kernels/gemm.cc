@@ -1,0 +1,188 @@
+// The only file that knows oneDNN.
+#include "attend/kernels/gemm.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <dnnl.hpp>
+#include <optional>
+#include <unordered_map>
+
+#include "attend/base/error.h"
+#include "attend/base/profile.h"
+
+namespace attend {
+namespace {
+
+using dnnl::memory;
+
+const dnnl::engine& cpu() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+memory::data_type type_of(DType dtype) {
+  return dtype == DType::kFloat32 ? memory::data_type::f32 : memory::data_type::bf16;
+}
+
+/// All that a primitive is made for; the sizes come when it runs. With every size a run-time one,
+/// oneDNN's kernels lose nothing measurable here, and ragged batches need no new primitives.
+struct Variant {
+  bool transpose_a, transpose_b, bias, accumulate;
+  DType in, out;
+
+  std::size_t index() const {
+    return (transpose_a ? 1U : 0U) | (transpose_b ? 2U : 0U) | (bias ? 4U : 0U) |
+           (accumulate ? 8U : 0U) | (in == DType::kBFloat16 ? 16U : 0U) |
+           (out == DType::kBFloat16 ? 32U : 0U);
+  }
+};
+
+memory::desc run_time_matrix(DType dtype, bool transposed) {
+  constexpr auto kAny = DNNL_RUNTIME_DIM_VAL;
+  return {{kAny, kAny}, type_of(dtype), transposed ? memory::dims{1, kAny} : memory::dims{kAny, 1}};
+}
+
+dnnl::matmul make_primitive(const Variant& variant) {
+  const memory::desc a = run_time_matrix(variant.in, variant.transpose_a);
+  const memory::desc b = run_time_matrix(variant.in, variant.transpose_b);
+  const memory::desc c = run_time_matrix(variant.out, false);
+  const memory::desc bias({1, DNNL_RUNTIME_DIM_VAL}, memory::data_type::f32,
+                          memory::dims{DNNL_RUNTIME_DIM_VAL, 1});
+  dnnl::primitive_attr attributes;
+  if (variant.accumulate) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0F);
+    attributes.set_post_ops(sum);
+  }
+#if DNNL_VERSION_MAJOR >= 3
+  return dnnl::matmul(variant.bias
+                          ? dnnl::matmul::primitive_desc(cpu(), a, b, bias, c, attributes)
+                          : dnnl::matmul::primitive_desc(cpu(), a, b, c, attributes));
+#else
+  const dnnl::matmul::desc description =
+      variant.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
+  return dnnl::matmul(dnnl::matmul::primitive_desc(description, attributes, cpu()));
+#endif
+}
+
+const dnnl::matmul& primitive_for(const Variant& variant) {
+  thread_local std::array<std::optional<dnnl::matmul>, 64> made;
+  auto& slot = made[variant.index()];
+  if (!slot) slot = make_primitive(variant);
+  return *slot;
+}
+
+memory wrap(const Tensor& tensor, bool transposed) {
+  const memory::dims dims = transposed ? memory::dims{tensor.columns(), tensor.rows()}
+                                       : memory::dims{tensor.rows(), tensor.columns()};
+  const memory::dims strides =
+      transposed ? memory::dims{1, tensor.row_stride()} : memory::dims{tensor.row_stride(), 1};
+  return {memory::desc(dims, type_of(tensor.dtype()), strides), cpu(), tensor.raw()};
+}
+
+void execute(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose transpose_b,
+             const Tensor& c, const GemmOptions& options) {
+  thread_local dnnl::stream stream(cpu());
+  const bool ta = transpose_a == Transpose::kYes, tb = transpose_b == Transpose::kYes;
+  const Variant variant{ta,        tb,        options.bias != nullptr, options.accumulate,
+                        a.dtype(), c.dtype()};
+  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, wrap(a, ta)},
+                                            {DNNL_ARG_WEIGHTS, wrap(b, tb)},
+                                            {DNNL_ARG_DST, wrap(c, false)}};
+  if (options.bias != nullptr) {
+    arguments.emplace(DNNL_ARG_BIAS, wrap(options.bias->reshape({1, c.columns()}), false));
+  }
+  primitive_for(variant).execute(stream, arguments);
+}
+
+/// oneDNN takes another path for one row, with other rounding: give it two and keep the first.
+void execute_one_row(const Tensor& a, const Tensor& b, Transpose transpose_b, const Tensor& c,
+                     const GemmOptions& options) {
+  const Tensor two_a({2, a.columns()}, a.dtype());
+  const Tensor two_c({2, c.columns()}, c.dtype());
+  const auto copy = [](const Tensor& from, const Tensor& to) {
+    std::copy_n(from.raw(), from.columns() * size_of(from.dtype()), to.raw());
+  };
+  two_a.zero();
+  copy(a, two_a);
+  if (options.accumulate) {
+    two_c.zero();
+    copy(c, two_c);
+  }
+  execute(two_a, Transpose::kNo, b, transpose_b, two_c, options);
+  copy(two_c.slice_rows(0, 1), c);
+}
+
+void check(const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& c) {
+  const int64_t m = ta ? a.columns() : a.rows(), k = ta ? a.rows() : a.columns();
+  const int64_t k2 = tb ? b.columns() : b.rows(), n = tb ? b.rows() : b.columns();
+  const bool dtypes_fit =
+      a.dtype() == b.dtype() && (c.dtype() == a.dtype() || c.dtype() == DType::kFloat32);
+  if (k != k2 || m != c.rows() || n != c.columns() || !dtypes_fit) {
+    fail("matrix product of {} {}{} and {} {}{} into {} {} does not fit", name_of(a.dtype()),
+         to_string(a.shape()), ta ? " transposed" : "", name_of(b.dtype()), to_string(b.shape()),
+         tb ? " transposed" : "", name_of(c.dtype()), to_string(c.shape()));
+  }
+}
+
+}  // namespace
+
+void gemm(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose transpose_b,
+          const Tensor& c, const GemmOptions& options) {
+  check(a, transpose_a == Transpose::kYes, b, transpose_b == Transpose::kYes, c);
+  if (c.count() == 0) return;
+  if (a.count() == 0) {  // a sum over nothing
+    if (!options.accumulate) c.zero();
+    return;
+  }
+  const int64_t k = transpose_a == Transpose::kYes ? a.rows() : a.columns();
+  const double flops =
+      2.0 * static_cast<double>(k) * static_cast<double>(c.rows()) * static_cast<double>(c.columns());
+  const ProfileScope scope("gemm", flops,
+                           static_cast<double>(a.bytes() + b.bytes() +
+                                               c.bytes() * (options.accumulate ? 2 : 1)));
+  if (c.rows() == 1 && transpose_a == Transpose::kNo) {
+    execute_one_row(a, b, transpose_b, c, options);
+  } else {
+    execute(a, transpose_a, b, transpose_b, c, options);
+  }
+}
+
+bool has_bfloat16_arithmetic() {
+  static const bool has = [] {
+    const auto isa = dnnl::get_effective_cpu_isa();
+    return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
+  }();
+  return has;
+}
+
+void use_one_thread_here() { omp_set_num_threads(1); }
+
+double measure_gemm_rate(DType dtype, double seconds) {
+  const Tensor a = Tensor::zeros({1024, 512}, dtype), b = Tensor::zeros({512, 512}, dtype);
+  const Tensor c({1024, 512}, DType::kFloat32);
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  double best = 1e30;
+  const auto since = [](Clock::time_point from) {
+    return std::chrono::duration<double>(Clock::now() - from).count();
+  };
+  execute(a, Transpose::kNo, b, Transpose::kYes, c, {});
+  while (since(start) < seconds) {
+    const auto before = Clock::now();
+    execute(a, Transpose::kNo, b, Transpose::kYes, c, {});
+    best = std::min(best, since(before));
+  }
+  return 2.0 * 1024 * 512 * 512 / best;
+}
+
+std::string name_gemm_library() {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
+}
+
+}  // namespace attend

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "attend/tensor/tensor.h"
+
+namespace attend {
+
+enum class Transpose : bool { kNo, kYes };
+
+/// What a matrix product does besides multiplying.
+struct GemmOptions {
+  const Tensor* bias = nullptr;  ///< float32 [columns of c], added to every row
+  bool accumulate = false;       ///< c += a · b instead of c = a · b
+};
+
+/// c = op(a) · op(b), row-major, on the calling thread alone. a and b have one dtype (float32 or
+/// bfloat16); c is float32 or that dtype; sums are float32. Views with a row stride are welcome.
+/// A row of the result depends on no other row and not on how many rows there are.
+/// Throws Error where shapes or dtypes do not fit.
+void gemm(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose transpose_b,
+          const Tensor& c, const GemmOptions& options = {});
+
+/// True where this CPU multiplies bfloat16 in hardware.
+bool has_bfloat16_arithmetic();
+
+/// Makes the matrix library use one thread when called from this thread. Every worker calls it
+/// once, first; the library never changes the setting of a caller's thread otherwise.
+void use_one_thread_here();
+
+/// Rate of the matrix library at 1024 × 512 × 512 on one core, in FLOP/s: the best of `seconds` of
+/// trying. `name_gemm_library` says which library and version.
+double measure_gemm_rate(DType dtype, double seconds = 0.5);
+std::string name_gemm_library();
+
+}  // namespace attend
