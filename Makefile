@@ -1,0 +1,48 @@
+# The short way to everything; CMakePresets.json and scripts/ have the details.
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+CTEST := ctest --output-on-failure --parallel $(JOBS)
+export UBSAN_OPTIONS ?= print_stacktrace=1
+
+release:
+	@scripts/install-deps.sh
+	cmake --preset release
+	cmake --build --preset release --parallel $(JOBS)
+
+demo:
+	@scripts/demo.sh
+
+test: release
+	cd build/release && $(CTEST)
+	cmake --preset asan
+	cmake --build --preset asan --parallel $(JOBS)
+	cd build/asan && $(CTEST)
+
+test-threads:
+	@scripts/install-deps.sh
+	cmake --preset tsan
+	cmake --build --preset tsan --parallel $(JOBS) --target base_test data_test train_test search_test
+	cd build/tsan && TSAN_OPTIONS="suppressions=$(CURDIR)/scripts/tsan.supp" \
+	  $(CTEST) --tests-regex '^(Data|Train)' --no-tests=error
+
+lint:
+	@scripts/install-deps.sh dev
+	scripts/lint.sh
+
+check-all: test test-threads lint demo
+	scripts/test-docs.sh
+
+bench:
+	@scripts/bench.sh
+
+format:
+	@scripts/install-deps.sh dev
+	git ls-files '*.cc' '*.h' | xargs clang-format -i
+
+install: release
+	cmake --install build/release --prefix $(PREFIX)
+
+clean:
+	rm -rf build
+
+.PHONY: release demo test test-threads lint check-all bench format install clean
