@@ -12,8 +12,8 @@
 
 namespace attend {
 
-/// Lines of text, one segment each, without their newline. Text is UTF-8; a malformed sequence
-/// counts as U+FFFD (sacreBLEU cannot read such text at all).
+/// Lines of text, one segment each, without their newline. Text is UTF-8, but malformed UTF-8 is
+/// not an error: where characters count, each malformed sequence is one U+FFFD.
 using Lines = std::vector<std::string>;
 
 /// One or several reference translations of the same lines: `references[set][line]`.
@@ -74,6 +74,9 @@ using Scorer = std::function<double(std::span<const double>)>;
 /// Throws UsageError where there is no reference set or a set has another number of lines than the
 /// hypotheses (the message has both numbers), Error where there are no lines at all.
 void check_lines(const Lines& hypotheses, const References& references);
+
+/// The references of a text of one line, from all translations of that line.
+References as_references(const Lines& translations);
 
 /// Builds a signature: "nrefs:N|", then the metric's own fields, then attend's version.
 std::string make_signature(size_t references, std::string_view fields);

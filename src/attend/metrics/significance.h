@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,12 +31,13 @@ struct PairedResult {
   double value = 0;  ///< the system's score
   Confidence confidence;
   /// How probable a difference at least as large as that to the baseline would be, were the
-  /// systems equally good; 1 for the baseline itself.
-  double p_value = 1;
+  /// systems equally good. The baseline has none.
+  std::optional<double> p_value;
 };
 
 /// Paired bootstrap resampling (Koehn 2004, "Statistical significance tests for machine translation
-/// evaluation", with the centring of Riezler and Maxwell 2005). The first system is the baseline;
+/// evaluation"). The differences of the resamples are centred before they are compared with the
+/// observed one. The first system is the baseline;
 /// all are scored on the same resamples. Throws UsageError where there are no systems, where they
 /// have different numbers of segments, or where resamples is below 1.
 std::vector<PairedResult> paired_bootstrap(std::span<const SegmentStatistics> systems,
