@@ -1,0 +1,40 @@
+# What is installed: the command, one library of all folders' objects with the headers of
+# include/attend, and files by which CMake and pkg-config find them.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(objects "")
+set(dependencies "")
+foreach(folder ${ATTEND_FOLDERS})
+  list(APPEND objects $<TARGET_OBJECTS:attend_${folder}>)
+  get_target_property(linked attend_${folder} INTERFACE_LINK_LIBRARIES)
+  list(APPEND dependencies ${linked})
+endforeach()
+list(FILTER dependencies EXCLUDE REGEX "^attend_")
+list(REMOVE_DUPLICATES dependencies)
+
+add_library(attend STATIC ${objects})
+add_library(attend::attend ALIAS attend)
+set_target_properties(attend PROPERTIES LINKER_LANGUAGE CXX)
+target_compile_features(attend INTERFACE cxx_std_20)
+target_include_directories(attend INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(attend INTERFACE ${dependencies})
+
+set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/attend)
+install(TARGETS attend EXPORT attendTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT attendTargets NAMESPACE attend:: DESTINATION ${cmake_dir})
+install(DIRECTORY include/attend DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING
+        PATTERN *.h)
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(TARGET attend_cli)
+  install(TARGETS attend_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+configure_package_config_file(cmake/attendConfig.cmake.in attendConfig.cmake
+                              INSTALL_DESTINATION ${cmake_dir})
+write_basic_package_version_file(attendConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/attendConfig.cmake
+              ${PROJECT_BINARY_DIR}/attendConfigVersion.cmake DESTINATION ${cmake_dir})
+configure_file(cmake/attend.pc.in attend.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/attend.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

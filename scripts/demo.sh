@@ -68,7 +68,7 @@ step "3/5 Training"
   --valid-source "$data/dev.en" --valid-target "$data/dev.de"
 
 step "4/5 Scoring it on $(wc -l <"$data/test.en") sentences of packages that it has not seen"
-if [ ! "$demo/test.out" -nt "$run/model.safetensors" ]; then
+if [ -z "$(find "$demo/test.out" -newer "$run/model.safetensors" 2>/dev/null)" ]; then
   "$attend" translate --model "$run" <"$data/test.en" >"$demo/test.out.part"
   mv "$demo/test.out.part" "$demo/test.out"
 fi

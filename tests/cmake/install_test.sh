@@ -1,0 +1,42 @@
+#!/bin/sh
+# Installs attend into a new folder and builds the example there as a user would: once with CMake's
+# find_package, once with pkg-config. Then the example trains and translates.
+#   install_test.sh SOURCE_DIR BUILD_DIR CXX
+set -eu
+source=$1 build=$2 cxx=$3
+example=$source/examples/train_and_translate
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
+"$work/prefix/bin/attend" --version
+
+cmake -S "$example" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release
+cmake --build "$work/build"
+
+# The prefix inside attend.pc is the one that was configured; pkg-config moves it with the folder.
+pc=$(find "$work/prefix" -name attend.pc)
+flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=prefix="$work/prefix" \
+  --cflags --libs attend)
+# shellcheck disable=SC2086
+"$cxx" -std=c++20 "$example/main.cc" -o "$work/with_pkg_config" $flags
+
+# A toy language: the words of the source, each with an x in front.
+mkdir "$work/data"
+awk 'BEGIN {
+  for (i = 0; i < 400; i++) {
+    line = ""
+    for (j = 0; j < 2 + i % 4; j++) line = line (j ? " " : "") substr("abcdefgh", 1 + (i * 7 + j * j * 3 + j) % 8, 1)
+    print line
+  }
+}' >"$work/data/train.en"
+sed 's/[a-h]/x&/g' "$work/data/train.en" >"$work/data/train.xx"
+for program in "$work/build/train_and_translate" "$work/with_pkg_config"; do
+  "$program" "$work/data/train.en" "$work/data/train.xx" "$work/run" 'a b c' >"$work/out"
+  [ -s "$work/out" ] || {
+    echo "$program printed nothing" >&2
+    exit 1
+  }
+  rm -rf "$work/run"
+done
