@@ -10,12 +10,12 @@ awk -v lang=en 'BEGIN { for (i = 1; i <= 60; i++) {
   word = sprintf("%c%c", 97 + i % 26, 97 + int(i / 26))
   printf "Package: p%s\nDescription-md5: %032d\nDescription-en: tool for %s files\n", word, i, word
   printf " The %s tool reads files, e.g. Old ones. It writes\n new %s files.\n .\n  * fast %s list\n", word, word, word
-  printf "    with a second line\n  * small %s list\n\n", word } }' >en
+  printf "    with a second line\n  * small %s list\n .\n All of them share this sentence.\n\n", word } }' >en
 awk 'BEGIN { for (i = 1; i <= 60; i++) {
   word = sprintf("%c%c", 97 + i % 26, 97 + int(i / 26))
   printf "Package: p%s\nDescription-md5: %032d\nDescription-de: Werkzeug für %s-Dateien\n", word, i, word
   printf " Das Werkzeug %s liest Dateien, z. B. Alte. Es schreibt\n neue Dateien für %s.\n .\n  * schnelle Liste %s\n", word, word, word
-  printf "    mit zweiter Zeile\n  * kleine Liste %s\n\n", word } }' >de
+  printf "    mit zweiter Zeile\n  * kleine Liste %s\n .\n Diesen Satz haben alle.\n\n", word } }' >de
 cat >>en <<'END'
 Package: special
 Description-md5: aaa
@@ -67,6 +67,9 @@ for held_out in test.en dev.en; do
   words "$held_out" >held_out.words
   same "no package of $held_out is in train" '' "$(comm -12 train.words held_out.words)"
 done
+
+same 'a sentence of train and test is in test' '' "$(grep share train.en dev.en)"
+holds 'once' [ "$(grep -c share test.en)" = 1 ]
 
 mkdir again
 perl "$scripts/pair-descriptions.pl" en de de again 20 2>>log
