@@ -17,6 +17,10 @@ inline constexpr const char* kTokenizerFile = "tokenizer.model";
 inline constexpr const char* kSourceTokenizerFile = "source.tokenizer.model";
 inline constexpr const char* kTargetTokenizerFile = "target.tokenizer.model";
 
+/// Keys in the metadata of the weights: the fingerprints of the tokenizers they were trained with.
+inline constexpr const char* kSourceTokenizerKey = "source_tokenizer";
+inline constexpr const char* kTargetTokenizerKey = "target_tokenizer";
+
 /// What a model directory holds. With a joint tokenizer both pointers are the same.
 struct ModelFiles {
   TransformerConfig config;
@@ -30,6 +34,9 @@ struct ModelFiles {
 /// tokenizer and configuration disagree on the size of the vocabulary, or the weights were saved
 /// with another tokenizer).
 ModelFiles load_model_directory(const Path& directory);
+
+/// Reads config.json, or a file like it. Throws Error.
+TransformerConfig load_config(const Path& path);
 
 /// Writes the configuration and the tokenizers (one file when both are the same object) and then
 /// the weights, each complete or absent. Files that hold the same already are left alone, so that a

@@ -15,8 +15,8 @@ namespace attend {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-/// The key of `__metadata__` under which write_safetensors keeps a CRC-32 of each tensor's bytes:
-/// a JSON object of eight hexadecimal digits by name.
+/// The key of `__metadata__` under which write_safetensors keeps the CRC-32 of each tensor's bytes:
+/// eight hexadecimal digits a tensor, in the order of their names, with a space between.
 inline constexpr std::string_view kChecksumKey = "attend_crc32";
 
 /// A tensor as the file describes it.

@@ -8,6 +8,7 @@
 
 #include "attend/base/error.h"
 #include "attend/models/config_fields.h"
+#include "attend/models/hostile_text.h"
 
 namespace attend {
 namespace {

@@ -9,14 +9,6 @@
 
 namespace attend {
 
-/// Text of a hostile file as a JSON string: control characters and broken UTF-8 do not reach a
-/// terminal, and at most 80 characters do.
-inline std::string shown(std::string_view text) {
-  constexpr std::size_t kMost = 80;
-  using Json = nlohmann::json;
-  return Json(text.substr(0, kMost)).dump(-1, ' ', true, Json::error_handler_t::replace);
-}
-
 /// Calls `visit(name, field)` for every field, in the order of config.json.
 template <typename Config, typename Visitor>
 void visit_fields(Config& config, Visitor&& visit) {

@@ -8,6 +8,7 @@
 #include "attend/base/version.h"
 #include "attend/models/config.h"
 #include "attend/models/config_fields.h"
+#include "attend/models/hostile_text.h"
 
 namespace attend {
 namespace {
@@ -39,7 +40,7 @@ Json parse_object(const std::string& text, const std::string& file) {
   try {
     parsed = Json::parse(text, check);
   } catch (const Json::exception& error) {
-    fail("{}: not valid JSON: {}", file, error.what());
+    fail("{}: not valid JSON: {}", file, shown(error));
   }
   if (!parsed.is_object()) fail("{}: expected a JSON object, found a {}", file, parsed.type_name());
   return parsed;
@@ -101,8 +102,8 @@ class FieldReader {
     return value;
   }
   [[noreturn]] void refuse(const char* name, std::string_view expected, const Json& value) const {
-    const std::string found = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-    fail("{}: the field \"{}\" holds {}; expected {}", file_, name, found.substr(0, 80), expected);
+    const std::string found = value.is_string() ? shown(value.get<std::string>()) : value.dump();
+    fail("{}: the field \"{}\" holds {}; expected {}", file_, name, found, expected);
   }
 
   const Json& object_;

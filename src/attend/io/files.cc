@@ -1,0 +1,266 @@
+#include "attend/io/files.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "attend/base/error.h"
+#include "attend/base/log.h"
+
+namespace attend {
+namespace {
+
+constexpr std::string_view kTemporarySuffix = ".attend-tmp";
+
+std::string_view way_out(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; free some space there, or choose another folder";
+    case EROFS:
+      return "; choose a folder on a file system that can be written";
+    case EACCES:
+    case EPERM:
+      return "; change its permissions, or choose another";
+    case ENOENT:
+      return "; check the path";
+    case EIO:
+      return "; the disk may be failing";
+    case EMFILE:
+    case ENFILE:
+      return "; raise the limit of open files (ulimit -n)";
+    default:
+      return "";
+  }
+}
+
+Path folder_of(const Path& path) { return path.has_parent_path() ? path.parent_path() : Path("."); }
+
+/// No other process and no other thread of this one makes the same name.
+Path temporary_for(const Path& path) {
+  static std::atomic<uint64_t> made = 0;
+  const std::string name = path.filename().string().substr(0, 128);
+  return folder_of(path) / fmt::format(".{}.{}-{}{}", name, getpid(), made++, kTemporarySuffix);
+}
+
+/// Makes the entries of a folder survive a power cut. Some file systems know no such thing.
+void flush_folder(const Path& folder) {
+  const FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.get() < 0) fail_on_file("open", folder, errno);
+  if (fsync(opened.get()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EROFS) {
+    fail_on_file("flush", folder, errno);
+  }
+}
+
+}  // namespace
+
+void fail_on_file(std::string_view what, const Path& path, int error_number) {
+  fail("cannot {} {}: {}{}", what, path.string(), std::generic_category().message(error_number),
+       way_out(error_number));
+}
+
+// ------------------------------------------------------------------------------ FileDescriptor
+
+FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(other.release()) {}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+int FileDescriptor::release() { return std::exchange(descriptor_, -1); }
+
+// ------------------------------------------------------------------------------ writing
+
+AtomicFile::AtomicFile(Path path)
+    : path_(std::move(path)),
+      temporary_(temporary_for(path_)),
+      file_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+  if (file_.get() < 0) {
+    const int reason = errno;
+    temporary_.clear();
+    fail_on_file("write", path_, reason);
+  }
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() noexcept {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+void AtomicFile::write(const void* data, std::size_t bytes) {
+  constexpr std::size_t kPiece = std::size_t{1} << 26;  // write(2) stops short of 2 GiB
+  const char* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = ::write(file_.get(), next, std::min(bytes, kPiece));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int reason = errno;
+      discard();
+      fail_on_file("write", path_, reason);
+    }
+    next += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+}
+
+void AtomicFile::commit() {
+  const auto check = [this](int result) {
+    if (result == 0) return;
+    const int reason = errno;
+    discard();
+    fail_on_file("write", path_, reason);
+  };
+  check(fsync(file_.get()));
+  check(::close(file_.release()));
+  check(::rename(temporary_.c_str(), path_.c_str()));
+  temporary_.clear();
+  flush_folder(folder_of(path_));
+}
+
+void write_file(const Path& path, std::string_view contents) {
+  AtomicFile file(path);
+  file.write(contents);
+  file.commit();
+}
+
+void remove_temporaries(const Path& directory) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".") && name.ends_with(kTemporarySuffix)) remove_file(entry.path());
+  }
+}
+
+void remove_file(const Path& path) {
+  if (::unlink(path.c_str()) == 0) {
+    flush_folder(folder_of(path));
+  } else if (errno != ENOENT) {
+    fail_on_file("remove", path, errno);
+  }
+}
+
+void ensure_directory(const Path& path) {
+  std::error_code error;
+  const bool created = std::filesystem::create_directories(path, error);
+  if (error) fail_on_file("create the folder", path, error.value());
+  if (!std::filesystem::is_directory(path, error)) {
+    fail("{} is not a folder; choose another name", path.string());
+  }
+  if (created) flush_folder(folder_of(path));
+}
+
+// ------------------------------------------------------------------------------ reading
+
+FileDescriptor open_file(const Path& path) {
+  // O_NONBLOCK: a FIFO must not hang the program before it is seen to be one.
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) fail_on_file("open", path, errno);
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) fail_on_file("open", path, errno);
+  if (S_ISDIR(status.st_mode)) fail("{} is a folder; expected a file", path.string());
+  if (!S_ISREG(status.st_mode)) fail("{} is not a regular file", path.string());
+  return file;
+}
+
+int64_t size_of_file(const FileDescriptor& file, const Path& path) {
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) fail_on_file("read", path, errno);
+  return status.st_size;
+}
+
+void read_at(const FileDescriptor& file, const Path& path, int64_t offset, void* into,
+             int64_t bytes) {
+  constexpr int64_t kPiece = int64_t{1} << 26;
+  char* next = static_cast<char*>(into);
+  while (bytes > 0) {
+    const auto piece = static_cast<std::size_t>(std::min(bytes, kPiece));
+    const ssize_t got = ::pread(file.get(), next, piece, offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_on_file("read", path, errno);
+    if (got == 0) {
+      fail("{} ends at byte {}, where {} more were expected; it was cut off", path.string(), offset,
+           bytes);
+    }
+    next += got;
+    offset += got;
+    bytes -= got;
+  }
+}
+
+std::string read_file(const Path& path, int64_t max_bytes) {
+  const FileDescriptor file = open_file(path);
+  const int64_t bytes = size_of_file(file, path);
+  if (bytes > max_bytes) {
+    fail("{} has {} bytes; expected at most {}: it is not the kind of file that it should be",
+         path.string(), bytes, max_bytes);
+  }
+  std::string contents(static_cast<std::size_t>(bytes), '\0');
+  read_at(file, path, 0, contents.data(), bytes);
+  return contents;
+}
+
+int64_t free_bytes(const Path& path) {
+  std::error_code error;
+  Path there = std::filesystem::absolute(path, error);
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) {
+    there = there.parent_path();
+  }
+  struct statvfs status {};
+  if (::statvfs(there.c_str(), &status) != 0)
+    fail_on_file("ask for the free space of", path, errno);
+  return static_cast<int64_t>(status.f_bavail) * static_cast<int64_t>(status.f_frsize);
+}
+
+// ------------------------------------------------------------------------------ RunLock
+
+namespace {
+
+std::string holder_of(const FileDescriptor& lock) {
+  char text[32] = {};
+  const ssize_t bytes = ::pread(lock.get(), text, sizeof(text) - 1, 0);
+  const std::string_view digits(text, bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+  const std::size_t end = digits.find_first_not_of("0123456789");
+  return digits.empty() || end == 0 ? "" : fmt::format(" (process {})", digits.substr(0, end));
+}
+
+}  // namespace
+
+RunLock::RunLock(const Path& run_directory) {
+  ensure_directory(run_directory);
+  const Path path = run_directory / ".lock";
+  file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (file_.get() < 0) fail_on_file("write", path, errno);
+  if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      fail("another training{} is running in {}; wait for it, stop it, or choose another --run",
+           holder_of(file_), run_directory.string());
+    }
+    logger().warn("cannot lock {}: {}; take care to start one training at a time there",
+                  path.string(), std::generic_category().message(errno));
+    return;
+  }
+  const std::string process = fmt::format("{}\n", getpid());
+  if (ftruncate(file_.get(), 0) != 0 ||
+      ::pwrite(file_.get(), process.data(), process.size(), 0) < 0) {
+    fail_on_file("write", path, errno);
+  }
+  remove_temporaries(run_directory);
+  remove_temporaries(run_directory / "checkpoints");
+}
+
+}  // namespace attend
