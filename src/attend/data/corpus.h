@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,8 @@ class ParallelCorpus {
   ParallelCorpus() = default;
   void load_part(const ParallelFiles& files, const CorpusOptions& options,
                  const Tokenizer& source_tokenizer, const Tokenizer& target_tokenizer);
+  void add_pair(std::span<const int32_t> source, std::span<const int32_t> target);
+  void finish();
 
   TokenStore store_;
   std::vector<Part> parts_;

@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <cstddef>
+
+#include "attend/data/batches.h"
+
+namespace attend {
+namespace {
+
+/// Tokens of a pair's sides, EOS counted.
+int64_t source_cost(const ParallelCorpus& corpus, int64_t pair) {
+  return corpus.source_length(pair) + 1;
+}
+int64_t target_cost(const ParallelCorpus& corpus, int64_t pair) {
+  return corpus.target_length(pair) + 1;
+}
+
+void end_sequence(Sequences& sequences) {
+  sequences.offsets.push_back(static_cast<int64_t>(sequences.tokens.size()));
+}
+
+void append_pair(const ParallelCorpus& corpus, int64_t pair, Lane& lane) {
+  corpus.append_source(pair, lane.source.tokens);
+  lane.source.tokens.push_back(corpus.source_eos());
+  end_sequence(lane.source);
+  lane.target_input.tokens.push_back(corpus.target_bos());
+  corpus.append_target(pair, lane.target_input.tokens);
+  end_sequence(lane.target_input);
+  corpus.append_target(pair, lane.target_output);
+  lane.target_output.push_back(corpus.target_eos());
+  lane.pair_ids.push_back(pair);
+}
+
+}  // namespace
+
+std::vector<Lane> make_lanes(const ParallelCorpus& corpus, std::span<const int64_t> pair_ids,
+                             int64_t lanes, int64_t lane_tokens) {
+  int64_t source_tokens = 0, target_tokens = 0;
+  for (const int64_t pair : pair_ids) {
+    source_tokens += source_cost(corpus, pair);
+    target_tokens += target_cost(corpus, pair);
+  }
+  const int64_t longer_side = std::max(source_tokens, target_tokens);
+  const int64_t wanted = std::max(lanes, (longer_side + lane_tokens - 1) / lane_tokens);
+  const int64_t count = std::min(wanted, std::ssize(pair_ids));
+
+  std::vector<Lane> made(count);
+  const int64_t total = source_tokens + target_tokens;
+  int64_t before = 0;  // the cost of the pairs so far
+  int64_t lane = 0;
+  for (int64_t i = 0; i < std::ssize(pair_ids); ++i) {
+    const int64_t cost = source_cost(corpus, pair_ids[i]) + target_cost(corpus, pair_ids[i]);
+    // A pair belongs to the lane that its middle falls into, but no lane stays empty.
+    const int64_t middle_lane = (2 * before + cost) * count / (2 * total);
+    const bool filled = !made[lane].pair_ids.empty();
+    const bool needed = std::ssize(pair_ids) - i <= count - 1 - lane;
+    if (filled && (middle_lane > lane || needed)) ++lane;
+    append_pair(corpus, pair_ids[i], made[lane]);
+    before += cost;
+  }
+  return made;
+}
+
+}  // namespace attend
