@@ -35,10 +35,10 @@ struct BleuOptions {
   bool lowercase = false;
   BleuSmoothing smoothing = BleuSmoothing::kExp;
   /// Of kFloor and kAddK; unset means 0.1 and 1. Setting it with another smoothing is a UsageError.
-  std::optional<double> smooth_value;
+  std::optional<double> smooth_value = std::nullopt;
   /// Leave out the orders for which the text is too short. Unset means: not for a corpus, but for
   /// a sentence.
-  std::optional<bool> effective_order;
+  std::optional<bool> effective_order = std::nullopt;
 };
 
 struct BleuScore : Score {

@@ -29,9 +29,15 @@ bool stands_alone(char byte) {
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
+  size_t at = text.find(from);
+  if (at == std::string::npos) return;
+  std::string replaced;
+  size_t copied = 0;
+  for (; at != std::string::npos; at = text.find(from, copied)) {
+    replaced.append(text, copied, at - copied).append(to);
+    copied = at + from.size();
   }
+  text = replaced.append(text, copied);
 }
 
 /// In this order, so that "&amp;lt;" ends as "<".
@@ -43,8 +49,9 @@ void undo_escapes(std::string& text) {
   replace_all(text, "&gt;", ">");
 }
 
+/// Also puts a space around the whole text, as the rules for periods expect.
 std::string separate_symbols(std::string_view text) {
-  std::string out;
+  std::string out = " ";
   for (const char byte : text) {
     if (stands_alone(byte)) {
       out.append({' ', byte, ' '});
@@ -52,6 +59,7 @@ std::string separate_symbols(std::string_view text) {
       out += byte;
     }
   }
+  out += ' ';
   return out;
 }
 
@@ -110,7 +118,7 @@ std::string tokenize_13a(std::string_view line) {
   replace_all(text, "-\n", "");
   replace_all(text, "\n", " ");
   undo_escapes(text);
-  return join_words(separate_periods(separate_symbols(" " + text + " ")));
+  return join_words(separate_periods(separate_symbols(text)));
 }
 
 std::string tokenize_intl(std::string_view line) {
@@ -145,7 +153,7 @@ std::string normalize_tercom(std::string text) {
   replace_all(text, "\n-", "");
   replace_all(text, "\n", " ");
   undo_escapes(text);
-  text = separate_symbols(" " + text + " ");
+  text = separate_symbols(text);
   replace_all(text, "'s ", " 's ");
   return separate_periods(std::move(text));
 }

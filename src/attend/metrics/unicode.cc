@@ -17,6 +17,16 @@ bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char byte) { return (byte & 0x80) == 0; });
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"  // within ICU's macro
+/// The code point that starts at byte `at`, which moves behind it. U+FFFD where it is malformed.
+char32_t next_code_point(std::string_view text, size_t& at) {
+  UChar32 code_point = 0;
+  U8_NEXT_OR_FFFD(text.data(), at, text.size(), code_point);
+  return static_cast<char32_t>(code_point);
+}
+#pragma GCC diagnostic pop
+
 void check(UErrorCode status) {
   if (U_FAILURE(status)) fail("ICU cannot map text to lower case: {}", u_errorName(status));
 }
@@ -37,12 +47,7 @@ const UCaseMap* case_map() {
 std::u32string decode_utf8(std::string_view text) {
   std::u32string code_points;
   code_points.reserve(text.size());
-  const auto size = static_cast<int64_t>(text.size());
-  for (int64_t i = 0; i < size;) {
-    UChar32 code_point = 0;
-    U8_NEXT_OR_FFFD(text.data(), i, size, code_point);
-    code_points.push_back(static_cast<char32_t>(code_point));
-  }
+  for (size_t i = 0; i < text.size();) code_points.push_back(next_code_point(text, i));
   return code_points;
 }
 
@@ -113,10 +118,8 @@ size_t leading_space(std::string_view text) {
   if (first < 0x80) return is_space(first) ? 1 : 0;
   // U+0085, U+00A0, U+1680, U+2000 to U+205F and U+3000 start so, and most other text does not.
   if (first != 0xC2 && (first < 0xE1 || first > 0xE3)) return 0;
-  int64_t size = 0;
-  UChar32 code_point = 0;
-  U8_NEXT_OR_FFFD(text.data(), size, static_cast<int64_t>(text.size()), code_point);
-  return is_space(static_cast<char32_t>(code_point)) ? static_cast<size_t>(size) : 0;
+  size_t size = 0;
+  return is_space(next_code_point(text, size)) ? size : 0;
 }
 
 }  // namespace attend
