@@ -52,9 +52,10 @@ void check_data(const TrainOptions& options) {
     fail_usage("valid_source and valid_tsv are both given; expected one of them");
   }
   at_least("max_length", options.max_length, 1);
-  if (!std::isfinite(options.max_length_ratio) || options.max_length_ratio < 1) {
-    fail_usage("max_length_ratio: found {}, expected a number of at least 1",
-               options.max_length_ratio);
+  const double ratio = options.max_length_ratio;
+  if (!std::isfinite(ratio) || (ratio < 1 && ratio != 0)) {
+    fail_usage("max_length_ratio: found {}, expected a number of at least 1, or 0 for no limit",
+               ratio);
   }
 }
 

@@ -1,0 +1,118 @@
+#include "attend/cli/command.h"
+
+#include <exception>
+#include <new>
+
+#include "attend/base/error.h"
+#include "attend/base/log.h"
+#include "attend/base/version.h"
+#include "attend/cli/config_file.h"
+#include "attend/cli/output.h"
+
+namespace attend {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kWrongCall = 2;
+
+void run_command(Command& command, const std::vector<std::string>& arguments) {
+  OptionSet options;
+  command.define(options);
+  const Call call = parse_flags(arguments, command, options);
+  if (call.help) return print(help_of(command, options));
+  if (call.quiet) set_log_level(LogLevel::kQuiet);
+  const Assignments config =
+      call.config.empty() ? Assignments{} : read_config(call.config, options);
+  command.resolve(options, config, call.flags);
+  if (call.dump_config) return print(to_yaml(options));
+  const std::string quality = options.quality_summary();
+  if (!quality.empty()) logger().info("attend {}: {}", command.name(), quality);
+  command.run(options);
+}
+
+/// How many of the first arguments are the name of `command`; 0 where they are not.
+size_t words_matched(const Command& command, const std::vector<std::string>& arguments) {
+  std::string given;
+  for (size_t words = 1; words <= arguments.size() && words <= 2; ++words) {
+    given += (words > 1 ? " " : "") + arguments[words - 1];
+    if (given == command.name()) return words;
+  }
+  return 0;
+}
+
+/// "tokenizer train, tokenizer encode" for "tokenizer"; empty for what is no group.
+std::string members_of(const std::string& group, const std::vector<std::string>& names) {
+  std::string members;
+  for (const std::string& name : names) {
+    if (name.starts_with(group + " ")) members += (members.empty() ? "" : ", ") + name;
+  }
+  return members;
+}
+
+[[noreturn]] void fail_on_command(const std::vector<std::string>& names,
+                                  const std::vector<std::string>& arguments) {
+  std::string given = arguments[0];
+  if (given.starts_with("-")) fail_usage("{} stands before the command; write it after", given);
+  const std::string members = members_of(given, names);
+  if (!members.empty()) {
+    if (arguments.size() == 1 || arguments[1].starts_with("-")) {
+      fail_usage("attend {} is several commands: {}", given, members);
+    }
+    given += " " + arguments[1];
+  }
+  fail_usage("there is no command \"{}\"; did you mean \"{}\"? attend --help lists all", given,
+             nearest_name(given, names));
+}
+
+void dispatch(const std::vector<std::string>& arguments) {
+  const auto commands = make_commands();
+  const std::string first = arguments.empty() ? "--help" : arguments[0];
+  std::vector<std::string> names;
+  if (first == "--help" || first == "-h" || first == "help") return print(overview(commands));
+  if (first == "--version") return print(fmt::format("attend {}\n", kVersion));
+  if (first == "docs-options") return print(options_document(commands));
+  for (const auto& command : commands) {
+    names.emplace_back(command->name());
+    const size_t words = words_matched(*command, arguments);
+    if (words == 0) continue;
+    const auto rest = arguments.begin() + static_cast<std::ptrdiff_t>(words);
+    return run_command(*command, {rest, arguments.end()});
+  }
+  fail_on_command(names, arguments);
+}
+
+}  // namespace
+
+void Command::resolve(const OptionSet& options, const Assignments& config,
+                      const Assignments& flags) {
+  options.apply({config, flags});
+}
+
+std::vector<std::unique_ptr<Command>> make_commands() {
+  std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(make_evaluate_command());
+  commands.push_back(make_tokenizer_train_command());
+  commands.push_back(make_tokenizer_encode_command());
+  commands.push_back(make_tokenizer_decode_command());
+  commands.push_back(make_average_command());
+  commands.push_back(make_inspect_command());
+  return commands;
+}
+
+int run_attend(const std::vector<std::string>& arguments) {
+  try {
+    dispatch(arguments);
+    return kDone;
+  } catch (const UsageError& error) {
+    logger().error("{}", error.what());
+    return kWrongCall;
+  } catch (const std::bad_alloc&) {
+    logger().error("out of memory");
+  } catch (const std::exception& error) {
+    logger().error("{}", error.what());
+  }
+  return kFailed;
+}
+
+}  // namespace attend

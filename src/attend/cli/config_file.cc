@@ -1,0 +1,112 @@
+#include "attend/cli/config_file.h"
+
+#include <set>
+
+#include <yaml-cpp/yaml.h>
+
+#include "attend/base/error.h"
+#include "attend/io/files.h"
+
+namespace attend {
+namespace {
+
+constexpr int64_t kMostConfigBytes = int64_t{16} << 20;
+
+std::string place(const std::string& name, const YAML::Mark& mark) {
+  return mark.is_null() ? name : fmt::format("{}:{}", name, mark.line + 1);
+}
+
+std::vector<std::string> values_of(const YAML::Node& node, const std::string& origin) {
+  std::vector<std::string> values;
+  if (node.IsScalar()) {
+    values.push_back(node.Scalar());
+  } else if (node.IsSequence()) {
+    for (const YAML::Node& each : node) {
+      if (!each.IsScalar()) fail_usage("{}: expected a value or a list of values", origin);
+      values.push_back(each.Scalar());
+    }
+  } else if (node.IsNull()) {
+    fail_usage("{}: there is no value; write \"\" for an empty one", origin);
+  } else {
+    fail_usage("{}: found a mapping, expected a value or a list of values", origin);
+  }
+  return values;
+}
+
+Assignments assignments_of(const YAML::Node& root, const std::string& name,
+                           const OptionSet& options) {
+  Assignments assignments;
+  if (root.IsNull()) return assignments;
+  if (!root.IsMap()) {
+    fail_usage("{}: expected lines of the form \"option: value\"", place(name, root.Mark()));
+  }
+  std::set<const Option*> seen;
+  for (const auto& entry : root) {
+    const std::string where = place(name, entry.first.Mark());
+    if (!entry.first.IsScalar()) fail_usage("{}: expected the name of an option", where);
+    const std::string& key = entry.first.Scalar();
+    const Option* const option = options.find(key);
+    if (!option) {
+      fail_usage("{}: there is no option \"{}\"; did you mean \"{}\"?", where, key,
+                 options.nearest(key));
+    }
+    if (!seen.insert(option).second) fail_usage("{}: {} is given twice", where, option->name);
+    const std::string origin = where + ": " + option->name;
+    assignments.push_back({option->name, values_of(entry.second, origin), origin});
+  }
+  return assignments;
+}
+
+/// Text that yaml-cpp quotes where YAML wants it, as one word or string.
+std::string scalar(const std::string& text, bool quoted) {
+  YAML::Emitter emitter;
+  if (quoted) emitter << YAML::DoubleQuoted;
+  emitter << text;
+  return emitter.c_str();
+}
+
+}  // namespace
+
+Assignments parse_config(const std::string& text, const std::string& name,
+                         const OptionSet& options) {
+  YAML::Node root;
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) fail_usage("{}: expected one YAML document", name);
+    if (!documents.empty()) root = documents[0];
+  } catch (const YAML::Exception& error) {
+    fail_usage("{}: not YAML: {}", place(name, error.mark), error.msg);
+  }
+  return assignments_of(root, name, options);
+}
+
+Assignments read_config(const std::string& path, const OptionSet& options) {
+  std::string text;
+  try {
+    text = read_file(path, kMostConfigBytes);
+  } catch (const Error& error) {
+    fail_usage("--config: {}", error.what());
+  }
+  return parse_config(text, path, options);
+}
+
+std::string to_yaml(const OptionSet& options) {
+  std::string yaml;
+  std::string group;
+  for (const Option& option : options.options()) {
+    if (option.is_shorthand) continue;
+    if (option.group != group) {
+      group = option.group;
+      yaml += fmt::format("{}# {}\n", yaml.empty() ? "" : "\n", group);
+    }
+    const bool is_text = option.type != "N" && option.type != "NUMBER" && !option.is_flag;
+    std::string value;
+    for (const std::string& each : option.get()) {
+      value += (value.empty() ? "" : ", ") + scalar(each, is_text);
+    }
+    yaml += fmt::format("{}: {}\n", option.name, option.is_list ? "[" + value + "]" : value);
+  }
+  return yaml;
+}
+
+}  // namespace attend

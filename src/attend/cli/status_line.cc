@@ -1,0 +1,89 @@
+#include "attend/cli/status_line.h"
+
+#include <cstdio>
+
+#include <spdlog/sinks/base_sink.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "attend/base/log.h"
+
+namespace attend {
+namespace {
+
+constexpr const char* kEraseLine = "\r\x1b[K";
+
+size_t terminal_columns() {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+}  // namespace
+
+/// Stands between the logger and its sinks: takes the status line away, lets the log line through,
+/// and draws the status line again below it.
+class StatusLine::Sink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit Sink(std::vector<spdlog::sink_ptr> inner) : inner_(std::move(inner)) {}
+
+  const std::vector<spdlog::sink_ptr>& inner() const { return inner_; }
+
+  void show(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    text_ = text;
+    draw();
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (!text_.empty()) std::fputs(kEraseLine, stderr);
+    for (const auto& each : inner_) each->log(message);
+    if (!text_.empty()) draw();
+  }
+  void flush_() override {
+    for (const auto& each : inner_) each->flush();
+  }
+
+ private:
+  void draw() const {
+    // The last column stays free: some terminals wrap after it.
+    const std::string line = kEraseLine + first_columns(text_, terminal_columns() - 1);
+    std::fputs(line.c_str(), stderr);
+    std::fflush(stderr);
+  }
+
+  std::vector<spdlog::sink_ptr> inner_;
+  std::string text_;
+};
+
+StatusLine::StatusLine() {
+  if (isatty(STDERR_FILENO) == 0 || !logger().should_log(spdlog::level::info)) return;
+  sink_ = std::make_shared<Sink>(logger().sinks());
+  logger().sinks() = {sink_};
+}
+
+StatusLine::~StatusLine() {
+  if (!sink_) return;
+  clear();
+  logger().sinks() = sink_->inner();
+}
+
+bool StatusLine::is_drawn() const { return sink_ != nullptr; }
+
+void StatusLine::show(const std::string& text) {
+  if (sink_) sink_->show(text);
+}
+
+void StatusLine::clear() { show(""); }
+
+std::string first_columns(const std::string& text, size_t columns) {
+  size_t end = 0;
+  for (; end < text.size(); ++end) {
+    const bool starts_character = (static_cast<unsigned char>(text[end]) & 0xC0) != 0x80;
+    if (starts_character && columns-- == 0) break;
+  }
+  return text.substr(0, end);
+}
+
+}  // namespace attend
