@@ -17,7 +17,7 @@ std::vector<std::span<const int64_t>> cut_by_tokens(const ParallelCorpus& corpus
 Batch make_batch(const ParallelCorpus& corpus, std::span<const int64_t> pairs,
                  const BatchOptions& options);
 
-/// How many pairs of each part epoch `epoch` has, weights counted, all together.
+/// How many pairs epoch `epoch` has, weights counted.
 int64_t count_pairs(const ParallelCorpus& corpus, int64_t epoch);
 
 /// The pairs of an epoch, in shuffled order.
@@ -27,6 +27,8 @@ std::vector<int64_t> shuffled_epoch(const ParallelCorpus& corpus, uint64_t seed,
 class BatchPlan {
  public:
   BatchPlan(const ParallelCorpus& corpus, const BatchOptions& options, DataPosition position);
+  BatchPlan(const BatchPlan&) = delete;  // batches_ points into window_
+  BatchPlan& operator=(const BatchPlan&) = delete;
 
   /// Of the batch that next() makes next.
   DataPosition position() const { return position_; }
