@@ -1,9 +1,9 @@
 #include "attend/base/log.h"
 
+#include <memory>
+
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
-
-#include <memory>
 
 namespace attend {
 namespace {
@@ -24,8 +24,8 @@ class LevelPrefix : public spdlog::custom_flag_formatter {
 };
 
 std::shared_ptr<spdlog::logger> make_logger() {
-  auto made = std::make_shared<spdlog::logger>(
-      "attend", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto made =
+      std::make_shared<spdlog::logger>("attend", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<LevelPrefix>('*').set_pattern("%*%v");
   made->set_formatter(std::move(formatter));
@@ -42,9 +42,15 @@ spdlog::logger& logger() {
 
 void set_log_level(LogLevel level) {
   switch (level) {
-    case LogLevel::kQuiet: logger().set_level(spdlog::level::err); break;
-    case LogLevel::kNormal: logger().set_level(spdlog::level::info); break;
-    case LogLevel::kVerbose: logger().set_level(spdlog::level::debug); break;
+    case LogLevel::kQuiet:
+      logger().set_level(spdlog::level::err);
+      break;
+    case LogLevel::kNormal:
+      logger().set_level(spdlog::level::info);
+      break;
+    case LogLevel::kVerbose:
+      logger().set_level(spdlog::level::debug);
+      break;
   }
 }
 

@@ -1,12 +1,12 @@
 #include "attend/base/profile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+
+#include <fmt/format.h>
 
 namespace attend {
 namespace {

@@ -4,11 +4,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attend/kernels/activation.cc"
-#include "attend/kernels/targets.h"
 #include <hwy/foreach_target.h>
 
 #include "attend/kernels/dropout-inl.h"
 #include "attend/kernels/math-inl.h"
+#include "attend/kernels/targets.h"
 #include "attend/kernels/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -98,7 +98,9 @@ void Dispatch(ActivationKind kind, DType dtype, const Args&... args) {
 }
 template <typename T, class F>
 struct RunForward {
-  static void Do(const Dropout& p, const Tensor& x, const Tensor& out) { ForwardAs<T, F>(p, x, out); }
+  static void Do(const Dropout& p, const Tensor& x, const Tensor& out) {
+    ForwardAs<T, F>(p, x, out);
+  }
 };
 template <typename T, class F>
 struct RunBackward {

@@ -5,9 +5,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attend/kernels/adam.cc"
-#include "attend/kernels/targets.h"
 #include <hwy/foreach_target.h>
 
+#include "attend/kernels/targets.h"
 #include "attend/kernels/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -47,8 +47,7 @@ inline void StepVector(const AdamStep& op, const Constants& c, int64_t i, int64_
                             hn::Mul(hn::Set(d, 1 - c.beta1), g));
   const auto v = hn::MulAdd(hn::Set(d, c.beta2), LoadSome(d, second, rest),
                             hn::Mul(hn::Set(d, 1 - c.beta2), hn::Mul(g, g)));
-  const auto root =
-      hn::MulAdd(hn::Sqrt(v), hn::Set(d, c.root_correction), hn::Set(d, c.epsilon));
+  const auto root = hn::MulAdd(hn::Sqrt(v), hn::Set(d, c.root_correction), hn::Set(d, c.epsilon));
   w = hn::Mul(w, hn::Set(d, c.shrink));
   w = hn::NegMulAdd(hn::Set(d, c.rate), hn::Div(m, root), w);
   StoreSome(w, d, weights, rest);

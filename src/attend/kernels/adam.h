@@ -15,10 +15,10 @@ struct AdamStep {
   double beta2 = 0.98;
   double epsilon = 1e-9;
   double weight_decay = 0;
-  bool decoupled = false;      ///< AdamW: weights shrink directly; else decay joins the gradient
-  double gradient_scale = 1;   ///< of clipping
-  int64_t step = 1;            ///< counted from 1, for the bias correction
-  double ema_decay = 0;        ///< 0: no moving average
+  bool decoupled = false;     ///< AdamW: weights shrink directly; else decay joins the gradient
+  double gradient_scale = 1;  ///< of clipping
+  int64_t step = 1;           ///< counted from 1, for the bias correction
+  double ema_decay = 0;       ///< 0: no moving average
 
   Tensor weights, gradient, first_moment, second_moment;  ///< float32
   Tensor compute_copy;  ///< of the weights; undefined where the weights themselves are used

@@ -24,8 +24,8 @@ HWY_INLINE void MultiplyWide(WordVector value, WordVector multiplier, WordVector
   const WordTag d;
   const hn::RepartitionToWide<WordTag> wide;
   const auto even = hn::MulEven(value, multiplier);
-  const auto odd = hn::MulEven(
-      hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, value))), multiplier);
+  const auto odd =
+      hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, value))), multiplier);
   low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
   high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
 }
@@ -71,8 +71,8 @@ inline void DropoutRow(const Dropout& dropout, int64_t row, int64_t columns, flo
     float* out = factors + group * kDropoutGroup;
     for (int64_t first = 0; first < 16; first += lanes) {
       WordVector counter[4] = {hn::Iota(d, static_cast<uint32_t>(group * 16 + first)),
-                               hn::Set(d, static_cast<uint32_t>(row)),
-                               hn::Set(d, dropout.key.op), hn::Set(d, dropout.key.lane)};
+                               hn::Set(d, static_cast<uint32_t>(row)), hn::Set(d, dropout.key.op),
+                               hn::Set(d, dropout.key.lane)};
       Philox(counter, dropout.key.seed);
       for (int64_t word = 0; word < 4; ++word) {
         put(hn::And(counter[word], half_mask), out + word * 32 + first);

@@ -7,10 +7,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attend/kernels/embedding.cc"
-#include "attend/kernels/targets.h"
 #include <hwy/foreach_target.h>
 
 #include "attend/kernels/dropout-inl.h"
+#include "attend/kernels/targets.h"
 #include "attend/kernels/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -124,8 +124,8 @@ void embedding_backward(const Dropout& dropout, const Tensor& d_out1, const Tens
   HWY_DYNAMIC_DISPATCH(Backward)(dropout, d_out1, d_out2, rows);
 }
 
-void scatter_add(std::span<const int32_t> ids, const Tensor& rows, float scale,
-                 const Tensor& table, int64_t first_id, int64_t last_id) {
+void scatter_add(std::span<const int32_t> ids, const Tensor& rows, float scale, const Tensor& table,
+                 int64_t first_id, int64_t last_id) {
   HWY_DYNAMIC_DISPATCH(ScatterAdd)(ids, rows, scale, table, first_id, last_id);
 }
 

@@ -30,8 +30,8 @@ void embedding_backward(const Dropout& dropout, const Tensor& d_out1, const Tens
                         const Tensor& rows);
 
 /// table[ids[t]] += rows[t] · scale, in the order of t, for ids in [first_id, last_id).
-void scatter_add(std::span<const int32_t> ids, const Tensor& rows, float scale,
-                 const Tensor& table, int64_t first_id, int64_t last_id);
+void scatter_add(std::span<const int32_t> ids, const Tensor& rows, float scale, const Tensor& table,
+                 int64_t first_id, int64_t last_id);
 
 /// PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(same) (§3.5), float32
 /// [positions, d_model].

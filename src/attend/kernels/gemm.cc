@@ -1,15 +1,15 @@
 // The only file that knows oneDNN.
 #include "attend/kernels/gemm.h"
 
-#include <fmt/format.h>
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <dnnl.hpp>
 #include <optional>
 #include <unordered_map>
+
+#include <dnnl.hpp>
+#include <fmt/format.h>
+#include <omp.h>
 
 #include "attend/base/error.h"
 #include "attend/base/profile.h"
@@ -59,9 +59,8 @@ dnnl::matmul make_primitive(const Variant& variant) {
     attributes.set_post_ops(sum);
   }
 #if DNNL_VERSION_MAJOR >= 3
-  return dnnl::matmul(variant.bias
-                          ? dnnl::matmul::primitive_desc(cpu(), a, b, bias, c, attributes)
-                          : dnnl::matmul::primitive_desc(cpu(), a, b, c, attributes));
+  return dnnl::matmul(variant.bias ? dnnl::matmul::primitive_desc(cpu(), a, b, bias, c, attributes)
+                                   : dnnl::matmul::primitive_desc(cpu(), a, b, c, attributes));
 #else
   const dnnl::matmul::desc description =
       variant.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
@@ -88,11 +87,9 @@ void execute(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose 
              const Tensor& c, const GemmOptions& options) {
   thread_local dnnl::stream stream(cpu());
   const bool ta = transpose_a == Transpose::kYes, tb = transpose_b == Transpose::kYes;
-  const Variant variant{ta,        tb,        options.bias != nullptr, options.accumulate,
-                        a.dtype(), c.dtype()};
-  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, wrap(a, ta)},
-                                            {DNNL_ARG_WEIGHTS, wrap(b, tb)},
-                                            {DNNL_ARG_DST, wrap(c, false)}};
+  const Variant variant{ta, tb, options.bias != nullptr, options.accumulate, a.dtype(), c.dtype()};
+  std::unordered_map<int, memory> arguments{
+      {DNNL_ARG_SRC, wrap(a, ta)}, {DNNL_ARG_WEIGHTS, wrap(b, tb)}, {DNNL_ARG_DST, wrap(c, false)}};
   if (options.bias != nullptr) {
     arguments.emplace(DNNL_ARG_BIAS, wrap(options.bias->reshape({1, c.columns()}), false));
   }
@@ -140,11 +137,11 @@ void gemm(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose tra
     return;
   }
   const int64_t k = transpose_a == Transpose::kYes ? a.rows() : a.columns();
-  const double flops =
-      2.0 * static_cast<double>(k) * static_cast<double>(c.rows()) * static_cast<double>(c.columns());
-  const ProfileScope scope("gemm", flops,
-                           static_cast<double>(a.bytes() + b.bytes() +
-                                               c.bytes() * (options.accumulate ? 2 : 1)));
+  const double flops = 2.0 * static_cast<double>(k) * static_cast<double>(c.rows()) *
+                       static_cast<double>(c.columns());
+  const ProfileScope scope(
+      "gemm", flops,
+      static_cast<double>(a.bytes() + b.bytes() + c.bytes() * (options.accumulate ? 2 : 1)));
   if (c.rows() == 1 && transpose_a == Transpose::kNo) {
     execute_one_row(a, b, transpose_b, c, options);
   } else {

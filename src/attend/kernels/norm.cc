@@ -6,10 +6,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attend/kernels/norm.cc"
-#include "attend/kernels/targets.h"
 #include <hwy/foreach_target.h>
 
 #include "attend/kernels/dropout-inl.h"
+#include "attend/kernels/targets.h"
 #include "attend/kernels/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -60,8 +60,7 @@ inline void Normalize(const ResidualNormForward& op, int64_t row, const float* s
   for (int64_t i = 0; i < columns; i += lanes) {
     const int64_t rest = columns - i;
     const auto normal = hn::Mul(hn::Sub(LoadSome(d, sum + i, rest), mean), inverse);
-    const auto out =
-        hn::MulAdd(normal, LoadSome(d, gain + i, rest), LoadSome(d, bias + i, rest));
+    const auto out = hn::MulAdd(normal, LoadSome(d, gain + i, rest), LoadSome(d, bias + i, rest));
     if (op.out.defined()) StoreSome(out, d, op.out.data<float>() + row * columns + i, rest);
     if (!op.out_compute.defined()) continue;
     if (op.out_compute.dtype() == DType::kFloat32) {

@@ -11,10 +11,10 @@ namespace attend {
 /// Everything but x is optional (an undefined tensor): without y it is a plain LayerNorm, without
 /// gain a plain residual sum. Arithmetic is float32.
 struct ResidualNormForward {
-  Tensor x;     ///< float32
-  Tensor y;     ///< the sub-layer's output, any dtype
+  Tensor x;  ///< float32
+  Tensor y;  ///< the sub-layer's output, any dtype
   Dropout dropout;
-  Tensor gain, bias;  ///< float32 [d_model]
+  Tensor gain, bias;   ///< float32 [d_model]
   Tensor sum;          ///< result, float32; may be undefined where y is
   Tensor out;          ///< result, float32
   Tensor out_compute;  ///< result, compute dtype
@@ -29,7 +29,7 @@ struct ResidualNormBackward {
   Tensor sum, gain, statistics;  ///< of the forward pass; `sum` is x where there was no y
   Dropout dropout;
   Tensor d_sum, d_out1, d_out2;  ///< float32
-  Tensor dx;              ///< result, float32; may be the same tensor as d_sum
+  Tensor dx;                     ///< result, float32; may be the same tensor as d_sum
   bool accumulate_dx = false;
   Tensor dy;              ///< result, the dtype of y; undefined without y
   Tensor d_gain, d_bias;  ///< results, float32 [d_model], overwritten; undefined without gain

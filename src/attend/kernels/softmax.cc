@@ -5,10 +5,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attend/kernels/softmax.cc"
-#include "attend/kernels/targets.h"
 #include <hwy/foreach_target.h>
 
 #include "attend/kernels/math-inl.h"
+#include "attend/kernels/targets.h"
 #include "attend/kernels/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -92,8 +92,8 @@ LossSums CrossEntropy(const Tensor& logits, std::span<const int32_t> targets, fl
     const double nll = log_sum - static_cast<double>(score);
     const double uniform = log_sum - static_cast<double>(sums.sum) / static_cast<double>(columns);
     result.nll += nll;
-    result.loss += (1 - static_cast<double>(smoothing)) * nll +
-                   static_cast<double>(smoothing) * uniform;
+    result.loss +=
+        (1 - static_cast<double>(smoothing)) * nll + static_cast<double>(smoothing) * uniform;
     result.correct += score == sums.max ? 1 : 0;
     ++result.tokens;
     if (!d_logits.defined()) continue;

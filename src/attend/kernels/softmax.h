@@ -10,8 +10,8 @@ namespace attend {
 
 /// What the loss over some tokens came to; sums, not means.
 struct LossSums {
-  double loss = 0;      ///< smoothed cross-entropy, nats
-  double nll = 0;       ///< -log p(target), nats: perplexity is exp(nll / tokens)
+  double loss = 0;  ///< smoothed cross-entropy, nats
+  double nll = 0;   ///< -log p(target), nats: perplexity is exp(nll / tokens)
   int64_t tokens = 0;
   int64_t correct = 0;  ///< tokens whose target has the highest score
 

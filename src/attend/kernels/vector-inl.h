@@ -7,10 +7,10 @@
 #define ATTEND_KERNELS_VECTOR_INL_H_
 #endif
 
-#include <hwy/highway.h>
-
 #include <cstdint>
 #include <cstring>
+
+#include <hwy/highway.h>
 
 #include "attend/tensor/tensor.h"
 

@@ -77,13 +77,11 @@ std::shared_ptr<std::byte> MemoryPool::allocate(int64_t bytes) {
   const int64_t size = (size_class(bytes) + kAlignment - 1) / kAlignment * kAlignment;
   std::byte* block = state_->take(size);
   if (block == nullptr) {
-    block = static_cast<std::byte*>(
-        std::aligned_alloc(kAlignment, static_cast<std::size_t>(size)));
+    block = static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(size)));
   }
   if (block == nullptr) {
     state_->give(nullptr, size);
-    fail("out of memory: the system refused {} more MiB; use a smaller batch or model",
-         size >> 20);
+    fail("out of memory: the system refused {} more MiB; use a smaller batch or model", size >> 20);
   }
   return {block, [state = state_, size](std::byte* freed) { state->give(freed, size); }};
 }

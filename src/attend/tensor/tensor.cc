@@ -21,9 +21,7 @@ float to_float(BFloat16 value) {
 
 int64_t size_of(DType dtype) { return dtype == DType::kFloat32 ? 4 : 2; }
 
-std::string_view name_of(DType dtype) {
-  return dtype == DType::kFloat32 ? "float32" : "bfloat16";
-}
+std::string_view name_of(DType dtype) { return dtype == DType::kFloat32 ? "float32" : "bfloat16"; }
 
 int64_t count_of(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
@@ -52,9 +50,9 @@ Tensor Tensor::from(const std::vector<float>& values, Shape shape, MemoryPool& m
 void Tensor::set_shape(Shape shape) {
   shape_ = std::move(shape);
   columns_ = shape_.empty() ? 1 : shape_.back();
-  rows_ = shape_.empty() ? 1
-                         : std::accumulate(shape_.begin(), shape_.end() - 1, int64_t{1},
-                                           std::multiplies<>());
+  rows_ = shape_.empty()
+              ? 1
+              : std::accumulate(shape_.begin(), shape_.end() - 1, int64_t{1}, std::multiplies<>());
   row_stride_ = columns_;
 }
 

@@ -23,7 +23,7 @@ int64_t size_of(DType dtype);
 std::string_view name_of(DType dtype);  ///< "float32", "bfloat16"
 
 using Shape = std::vector<int64_t>;
-int64_t count_of(const Shape& shape);     ///< number of elements
+int64_t count_of(const Shape& shape);       ///< number of elements
 std::string to_string(const Shape& shape);  ///< "[3, 128]"
 
 /// Numbers in row-major order. Kernels see it as a matrix: the last dimension is the columns, all

@@ -1,0 +1,137 @@
+#include "attend/models/transformer.h"
+
+#include <cmath>
+
+#include "attend/base/error.h"
+#include "attend/base/profile.h"
+#include "attend/kernels/embedding.h"
+#include "attend/kernels/gemm.h"
+#include "attend/kernels/rotary.h"
+
+namespace attend {
+namespace {
+
+constexpr int64_t kPositionHeadroom = 2;  // begin and end of sentence come on top of max_length
+
+RowPositions positions_of(const Offsets& offsets) {
+  return std::make_shared<const std::vector<int32_t>>(positions_in_sequences(*offsets));
+}
+
+}  // namespace
+
+Transformer::Transformer(const TransformerConfig& config, DType compute, bool with_gradients)
+    : config_(config), compute_(compute) {
+  config_.validate();
+  const float deviation = 1.0F / std::sqrt(static_cast<float>(config.d_model));
+  const auto table = [&](const std::string& name, int64_t rows) {
+    return &parameters_.add(name, {rows, config.d_model}, normal(deviation));
+  };
+  if (config.tied_embeddings == TiedEmbeddings::kAll) {
+    source_embedding_ = target_embedding_ = output_projection_ =
+        table("embedding", config.target_vocabulary_size);
+  } else {
+    source_embedding_ = table("encoder.embedding", config.source_vocabulary_size);
+    target_embedding_ = output_projection_ =
+        table("decoder.embedding", config.target_vocabulary_size);
+    if (config.tied_embeddings == TiedEmbeddings::kNone) {
+      output_projection_ = table("output_projection", config.target_vocabulary_size);
+    }
+  }
+  const int64_t longest = config.max_length + kPositionHeadroom;
+  if (config.positions == Positions::kLearned) {
+    source_positions_ = table("encoder.positions", longest);
+    target_positions_ = table("decoder.positions", longest);
+  } else if (config.positions == Positions::kSinusoidal) {
+    sinusoids_ = sinusoidal_positions(longest, config.d_model);
+  }
+  for (int64_t i = 0; i < config.encoder_layers; ++i) {
+    encoder_.push_back(
+        std::make_unique<EncoderLayer>(parameters_, fmt::format("encoder.layers.{}", i), config));
+  }
+  encoder_output_ = std::make_unique<StackOutput>(parameters_, "encoder.norm", config);
+  for (int64_t i = 0; i < config.decoder_layers; ++i) {
+    decoder_.push_back(
+        std::make_unique<DecoderLayer>(parameters_, fmt::format("decoder.layers.{}", i), config));
+  }
+  decoder_output_ = std::make_unique<StackOutput>(parameters_, "decoder.norm", config);
+  parameters_.allocate(compute, with_gradients);
+}
+
+Stream Transformer::embed(Context& context, const EmbeddingInput& input, Parameter& table,
+                          Parameter* positions) const {
+  return embedding(context, input, table, std::sqrt(static_cast<float>(config_.d_model)),
+                   sinusoids_, positions, config_.embedding_dropout_rate(),
+                   config_.norm == NormPlacement::kPost);
+}
+
+EncoderOutput Transformer::encode(Context& context, const TokenBatch& source) const {
+  Stream x =
+      embed(context, {source.tokens, source.offsets, {}}, *source_embedding_, source_positions_);
+  const RowPositions positions = positions_of(source.offsets);
+  for (const auto& layer : encoder_) x = (*layer)(context, x, source.offsets, positions);
+  return {(*encoder_output_)(context, x), source.offsets};
+}
+
+Variable Transformer::decode(Context& context, const TokenBatch& target,
+                             const EncoderOutput& memory) const {
+  Stream x =
+      embed(context, {target.tokens, target.offsets, {}}, *target_embedding_, target_positions_);
+  const RowPositions positions = positions_of(target.offsets);
+  for (const auto& layer : decoder_) x = (*layer)(context, x, target.offsets, positions, memory);
+  return (*decoder_output_)(context, x);
+}
+
+LossSums Transformer::loss(Context& context, const TokenBatch& source, const TokenBatch& target,
+                           std::span<const int32_t> target_output, float gradient_scale) const {
+  const Variable hidden = decode(context, target, encode(context, source));
+  const LossSums sums = project_cross_entropy(context, hidden, *output_projection_, target_output,
+                                              config_.label_smoothing, gradient_scale);
+  if (context.tape != nullptr) {
+    context.tape->backward();
+    context.tape->finish(parameters_);
+  }
+  return sums;
+}
+
+Tensor Transformer::logits(Context& context, const Variable& hidden) const {
+  const ProfileScope scope("output projection");
+  const Tensor out =
+      context.tensor({hidden.value().rows(), output_projection_->shape[0]}, DType::kFloat32);
+  gemm(hidden.value(), Transpose::kNo, output_projection_->compute, Transpose::kYes, out);
+  return out;
+}
+
+std::vector<LayerCache> Transformer::make_caches(Context& context, const EncoderOutput& memory,
+                                                 int64_t slots) const {
+  std::vector<LayerCache> caches;
+  for (const auto& layer : decoder_) caches.push_back(layer->make_cache(context, memory, slots));
+  return caches;
+}
+
+void Transformer::grow_caches(Context& context, std::vector<LayerCache>& caches,
+                              int64_t slots) const {
+  for (std::size_t i = 0; i < caches.size(); ++i) {
+    const KeyValueCache larger = decoder_[i]->make_self_cache(context, slots);
+    const int64_t used = caches[i].self.keys.rows();
+    convert(caches[i].self.keys, larger.keys.slice_rows(0, used));
+    convert(caches[i].self.values, larger.values.slice_rows(0, used));
+    caches[i].self = larger;
+  }
+}
+
+Variable Transformer::decode_step(Context& context, std::span<const int32_t> tokens,
+                                  const DecodingStep& step, std::vector<LayerCache>& caches) const {
+  auto offsets = std::make_shared<std::vector<int64_t>>();
+  for (std::size_t row = 0; row <= tokens.size(); ++row) {
+    offsets->push_back(static_cast<int64_t>(row));
+  }
+  EmbeddingInput input{
+      {tokens.begin(), tokens.end()}, offsets, {step.positions->begin(), step.positions->end()}};
+  Stream x = embed(context, input, *target_embedding_, target_positions_);
+  for (std::size_t i = 0; i < decoder_.size(); ++i) {
+    x = decoder_[i]->step(context, x, step, caches[i]);
+  }
+  return (*decoder_output_)(context, x);
+}
+
+}  // namespace attend

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attend/nn/layers.h"
+
+namespace attend {
+
+/// Where rotary positions come from: the position of every row.
+using RowPositions = std::shared_ptr<const std::vector<int32_t>>;
+
+/// Keys and values of earlier tokens, a row (slot) each, while decoding.
+struct KeyValueCache {
+  Tensor keys;    ///< compute dtype [slots, heads · d_k]
+  Tensor values;  ///< compute dtype [slots, heads · d_v]
+};
+
+/// Which slots each row of a decoding step sees: row r, slots[offsets[r] … offsets[r + 1]).
+struct CacheView {
+  std::vector<int64_t> offsets{0};
+  std::vector<int32_t> slots;
+};
+
+/// MultiHead(Q, K, V) = Concat(head_1, …, head_h) W^O (Vaswani et al. 2017, §3.2.2), with the
+/// scaled dot product or Bahdanau's additive score.
+class MultiHeadAttention {
+ public:
+  enum class Kind { kSelf, kCross };
+  MultiHeadAttention(ParameterSet& parameters, const std::string& name,
+                     const TransformerConfig& config, Kind kind, bool causal);
+
+  /// Self-attention over sequences laid end to end. x [tokens, d_model].
+  Variable operator()(Context& context, const Variable& x, const Offsets& offsets,
+                      const RowPositions& positions) const;
+  /// Encoder–decoder attention: x asks, memory answers (§3.2.3).
+  Variable operator()(Context& context, const Variable& x, const Offsets& offsets,
+                      const Variable& memory, const Offsets& memory_offsets) const;
+
+  /// Decoding, self-attention: writes the keys and values of x's rows into the cache from slot
+  /// `first_slot` on, then attends to the slots that `view` names. x [rows, d_model].
+  Variable step(Context& context, const Variable& x, const RowPositions& positions,
+                KeyValueCache& cache, int64_t first_slot, const CacheView& view) const;
+  /// Decoding, encoder–decoder attention, over what `project_memory` made.
+  Variable step(Context& context, const Variable& x, const KeyValueCache& memory,
+                const CacheView& view) const;
+  KeyValueCache project_memory(Context& context, const Variable& memory) const;
+  /// An empty cache for self-attention with room for `slots` rows.
+  KeyValueCache make_cache(const Context& context, int64_t slots) const;
+
+ private:
+  AttentionSettings settings(const Offsets& queries, const Offsets& keys) const;
+  Variable attend_cached(Context& context, const Tensor& q, const KeyValueCache& cache,
+                         const CacheView& view) const;
+  int64_t keys() const { return heads_ * key_width_; }
+  int64_t values() const { return heads_ * value_width_; }
+
+  int64_t heads_, key_width_, value_width_;
+  float scale_, dropout_;
+  bool causal_, rotary_;
+  Linear input_;                          ///< q, k and v side by side; in cross-attention q
+  std::unique_ptr<Linear> memory_input_;  ///< cross-attention: k and v side by side
+  Linear output_;
+  Parameter* score_vector_ = nullptr;
+};
+
+}  // namespace attend
