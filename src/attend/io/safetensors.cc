@@ -1,11 +1,9 @@
 #include "attend/io/safetensors.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
-#include <tuple>
 
 #include <nlohmann/json.hpp>
 #include <zlib.h>
@@ -230,6 +228,7 @@ void for_each_stretch(const Tensor& tensor, Take&& take) {
 }
 
 using ByName = std::map<std::string_view, const Tensor*>;
+using FileOrder = std::vector<std::pair<std::string_view, const Tensor*>>;
 
 ByName by_name(const NamedTensors& tensors, const Path& path) {
   ByName sorted;
@@ -255,15 +254,14 @@ std::string checksums_of(const ByName& tensors) {
 }
 
 /// float32 before bfloat16, so that every tensor is aligned to its elements; then by name.
-std::vector<ByName::value_type> in_file_order(const ByName& tensors) {
-  std::vector<ByName::value_type> order(tensors.begin(), tensors.end());
+FileOrder in_file_order(const ByName& tensors) {
+  FileOrder order(tensors.begin(), tensors.end());
   std::stable_partition(order.begin(), order.end(),
                         [](const auto& entry) { return entry.second->dtype() == DType::kFloat32; });
   return order;
 }
 
-std::string header_of(const std::vector<ByName::value_type>& order,
-                      const std::map<std::string, std::string>& metadata) {
+std::string header_of(const FileOrder& order, const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header;
   header["__metadata__"] = metadata;
   int64_t begin = 0;

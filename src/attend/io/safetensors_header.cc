@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxTensors = 1 << 18;
 constexpr std::size_t kMaxDimensions = 16;
-constexpr std::string_view kMetadata = "__metadata__";
+constexpr std::string_view kMetadataName = "__metadata__";
 
 /// Takes the header's JSON as a stream of events, so that a hostile one is refused at its first
 /// wrong token: nothing nests deeper than the format does, and no document is built.
@@ -47,7 +47,7 @@ class HeaderParser : public nlohmann::json_sax<Json> {
     field_ = name;
     if (state_ == State::kMetadataFields) {
       if (header_.metadata.contains(name)) {
-        fail("{}: {} has the key {} twice", path_.string(), kMetadata, shown(name));
+        fail("{}: {} has the key {} twice", path_.string(), kMetadataName, shown(name));
       }
     } else if (state_ == State::kTensorFields) {
       start_field();
@@ -120,7 +120,7 @@ class HeaderParser : public nlohmann::json_sax<Json> {
     switch (state_) {
       case State::kMetadata:
       case State::kMetadataFields:
-        fail("{}: {} holds {} at {}; expected strings alone", path_.string(), kMetadata, found,
+        fail("{}: {} holds {} at {}; expected strings alone", path_.string(), kMetadataName, found,
              shown(field_));
       case State::kTensor:
         fail("{}: tensor {} is {}; expected an object", path_.string(), shown(name_), found);
@@ -134,8 +134,8 @@ class HeaderParser : public nlohmann::json_sax<Json> {
   }
 
   void start_entry() {
-    if (field_ == kMetadata) {
-      if (seen_metadata_) fail("{}: {} is there twice", path_.string(), kMetadata);
+    if (field_ == kMetadataName) {
+      if (seen_metadata_) fail("{}: {} is there twice", path_.string(), kMetadataName);
       seen_metadata_ = true;
       state_ = State::kMetadata;
       return;
