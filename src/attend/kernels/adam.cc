@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+// clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attend/kernels/adam.cc"
-#include <hwy/foreach_target.h>
-
 #include "attend/kernels/targets.h"
+#include <hwy/foreach_target.h>
+// clang-format on
+
 #include "attend/kernels/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -5,12 +5,14 @@
 
 #include "attend/base/error.h"
 
+// clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attend/kernels/embedding.cc"
+#include "attend/kernels/targets.h"
 #include <hwy/foreach_target.h>
+// clang-format on
 
 #include "attend/kernels/dropout-inl.h"
-#include "attend/kernels/targets.h"
 #include "attend/kernels/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();

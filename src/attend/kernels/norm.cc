@@ -4,12 +4,14 @@
 #include <cmath>
 #include <vector>
 
+// clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attend/kernels/norm.cc"
+#include "attend/kernels/targets.h"
 #include <hwy/foreach_target.h>
+// clang-format on
 
 #include "attend/kernels/dropout-inl.h"
-#include "attend/kernels/targets.h"
 #include "attend/kernels/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+// clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attend/kernels/softmax.cc"
+#include "attend/kernels/targets.h"
 #include <hwy/foreach_target.h>
+// clang-format on
 
 #include "attend/kernels/math-inl.h"
-#include "attend/kernels/targets.h"
 #include "attend/kernels/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
