@@ -11,8 +11,6 @@
 namespace attend {
 namespace {
 
-constexpr int64_t kPositionHeadroom = 2;  // begin and end of sentence come on top of max_length
-
 RowPositions positions_of(const Offsets& offsets) {
   return std::make_shared<const std::vector<int32_t>>(positions_in_sequences(*offsets));
 }
@@ -37,7 +35,7 @@ Transformer::Transformer(const TransformerConfig& config, DType compute, bool wi
       output_projection_ = table("output_projection", config.target_vocabulary_size);
     }
   }
-  const int64_t longest = config.max_length + kPositionHeadroom;
+  const int64_t longest = config.max_length;
   if (config.positions == Positions::kLearned) {
     source_positions_ = table("encoder.positions", longest);
     target_positions_ = table("decoder.positions", longest);
