@@ -132,8 +132,10 @@ void gemm(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose tra
           const Tensor& c, const GemmOptions& options) {
   check(a, transpose_a == Transpose::kYes, b, transpose_b == Transpose::kYes, c);
   if (c.count() == 0) return;
-  if (a.count() == 0) {  // a sum over nothing
-    if (!options.accumulate) c.zero();
+  if (a.count() == 0) {  // a sum over nothing: as over one product of zeros, with any bias
+    const Tensor zero_a = Tensor::zeros({c.rows(), 1}, a.dtype());
+    const Tensor zero_b = Tensor::zeros({1, c.columns()}, b.dtype());
+    gemm(zero_a, Transpose::kNo, zero_b, Transpose::kNo, c, options);
     return;
   }
   const int64_t k = transpose_a == Transpose::kYes ? a.rows() : a.columns();
