@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attend/data/text.h"
+#include "attend/data/tokenizer.h"
+#include "attend/io/files.h"
+#include "attend/models/transformer.h"
+#include "attend/search/options.h"
+
+namespace attend {
+
+struct TranslatorOptions {
+  SearchOptions search;
+  /// Threads, each with whole sentences of its own; 0: one a core.
+  int64_t workers = 0;
+  /// For models from a directory. None is `auto`: see choose_precision.
+  std::optional<DType> precision;
+  void validate() const;  ///< throws UsageError naming the option
+};
+
+/// One translation of a line.
+struct Alternative {
+  std::string text;
+  double log_prob = 0;  ///< nats, natural logarithm; of a line in pieces, the sum
+  double score = 0;     ///< log_prob with the length penalty; of a line in pieces, the sum
+  int64_t tokens = 0;   ///< end of sentence counted
+};
+
+/// What was made of a line: its n_best best translations, best first, at least one. A blank line
+/// has one, which is empty. Of a line in pieces, the i-th joins the i-th of each piece.
+struct Translation {
+  std::vector<Alternative> alternatives;
+  const std::string& text() const { return alternatives.front().text; }
+  double score() const { return alternatives.front().score; }
+};
+
+/// What happened to the lines of one call.
+struct TranslationCounts {
+  int64_t lines = 0;
+  int64_t blank = 0;          ///< empty, or white space alone
+  int64_t repaired = 0;       ///< had bytes that are no UTF-8
+  int64_t split = 0;          ///< were longer than the model's max_length
+  int64_t source_tokens = 0;  ///< end of sentence counted, like the target's
+  int64_t target_tokens = 0;  ///< of the best translations
+};
+
+/// Translates lines of text. Const and safe to use from many threads at once: all callers share its
+/// workers, and sentences of different callers may be searched together (contract 6: nobody can
+/// tell).
+///
+/// N lines give N translations in order; a blank line gives an empty one (contract 1). What is no
+/// UTF-8 becomes U+FFFD, with a warning naming the line (contract 4). A line of more tokens than
+/// the model's max_length is translated in pieces, split at sentence ends where there are any, else
+/// at spaces, else anywhere, joined with single spaces, with a warning naming the line (contract
+/// 3). A translation never contains '\n'.
+class Translator {
+ public:
+  /// A model directory or a run directory. Throws Error as load_model_directory and load_weights
+  /// do, and UsageError for bad options.
+  Translator(const Path& directory, const TranslatorOptions& options);
+  /// A model in memory, e.g. for validation. Its weights must not change while lines are in work.
+  Translator(std::shared_ptr<const Transformer> model,
+             std::shared_ptr<const Tokenizer> source_tokenizer,
+             std::shared_ptr<const Tokenizer> target_tokenizer, const TranslatorOptions& options);
+  Translator(Translator&&) noexcept;
+  Translator& operator=(Translator&&) noexcept;
+  ~Translator();
+
+  const TransformerConfig& config() const;
+  DType compute() const;  ///< after `auto`
+  int64_t workers() const;
+
+  /// Adds to `counts` where it is given. Warnings say "line N", from 1.
+  std::vector<Translation> translate(const std::vector<std::string>& lines,
+                                     TranslationCounts* counts = nullptr) const;
+  Translation translate_line(const std::string& line) const;
+
+  /// Receives the translations one by one, in the order of the lines, on the caller's thread.
+  using Sink = std::function<void(const Translation&)>;
+  /// Translates all that `reader` gives. A bounded number of tokens is in work at any time, so that
+  /// memory does not grow with the input; nothing waits for a full batch, so that a line typed into
+  /// a pipe is answered before the next is read. The reader is used on another thread until this
+  /// returns. Warnings say "<reader's name>, line N". Where the reader or the sink throws, that
+  /// comes out of here; after a reader's error all lines before it have been given to the sink.
+  /// After a sink's error, this returns when the reader has given its next line.
+  TranslationCounts translate_stream(LineReader& reader, const Sink& sink) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace attend
