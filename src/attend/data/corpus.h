@@ -15,7 +15,7 @@
 namespace attend {
 
 struct CorpusOptions {
-  std::vector<ParallelFiles> corpora;
+  std::vector<ParallelFiles> corpora = {};
   /// TSV lines without exactly one tab are left out and counted instead of an Error.
   bool skip_bad_lines = false;
   /// Pairs with a side of more tokens are left out. EOS is not counted. 0: no limit.

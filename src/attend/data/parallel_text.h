@@ -12,9 +12,9 @@ namespace attend {
 /// Where one parallel corpus is: two files with a line a sentence each, or one TSV with a source, a
 /// tab and a target a line. Each may be gzip.
 struct ParallelFiles {
-  std::string source;
-  std::string target;
-  std::string tsv;  ///< instead of the two
+  std::string source = {};
+  std::string target = {};
+  std::string tsv = {};  ///< instead of the two
   /// How often a pair of this corpus comes in an epoch, on average; see ParallelCorpus.
   double weight = 1.0;
 

@@ -1,0 +1,347 @@
+#include "attend/data/batches.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <numeric>
+#include <thread>
+
+#include "attend/data/batch_plan.h"
+#include "tests/data/test_files.h"
+
+namespace attend {
+namespace {
+
+ParallelCorpus corpus_of(const std::vector<std::pair<int, double>>& sizes_and_weights) {
+  TestFolder folder;
+  CorpusOptions options;
+  for (const auto& [size, weight] : sizes_and_weights) {
+    const auto source = made_up_lines(size, 10 + options.corpora.size());
+    const auto target = made_up_lines(size, 20 + options.corpora.size());
+    std::string tsv;
+    for (int i = 0; i < size; ++i) tsv += source[i] + "\t" + target[i] + "\n";
+    const std::string name = std::to_string(options.corpora.size()) + ".tsv";
+    options.corpora.push_back({.tsv = folder.write(name, tsv), .weight = weight});
+  }
+  options.max_length_ratio = 0;
+  return ParallelCorpus::load(options, small_tokenizer(), small_tokenizer());
+}
+
+const ParallelCorpus& thousand() {
+  static const ParallelCorpus corpus = corpus_of({{1000, 1.0}});
+  return corpus;
+}
+
+constexpr BatchOptions kSmall = {
+    .batch_tokens = 200, .lanes = 4, .lane_tokens = 1024, .window_batches = 10, .seed = 5};
+
+bool operator==(const Lane& a, const Lane& b) {
+  return a.source.tokens == b.source.tokens && a.source.offsets == b.source.offsets &&
+         a.target_input.tokens == b.target_input.tokens &&
+         a.target_input.offsets == b.target_input.offsets && a.target_output == b.target_output &&
+         a.pair_ids == b.pair_ids;
+}
+bool same(const Batch& a, const Batch& b) {
+  return std::equal(a.lanes.begin(), a.lanes.end(), b.lanes.begin(), b.lanes.end(),
+                    [](const Lane& x, const Lane& y) { return x == y; }) &&
+         a.source_tokens == b.source_tokens && a.target_tokens == b.target_tokens &&
+         a.pairs == b.pairs && a.position == b.position && a.last_of_epoch == b.last_of_epoch;
+}
+
+std::vector<int64_t> pairs_of(const Batch& batch) {
+  std::vector<int64_t> pairs;
+  for (const Lane& lane : batch.lanes) {
+    pairs.insert(pairs.end(), lane.pair_ids.begin(), lane.pair_ids.end());
+  }
+  return pairs;
+}
+
+std::vector<Batch> epoch_of(BatchStream& stream) {
+  std::vector<Batch> batches;
+  do {
+    batches.push_back(stream.next());
+  } while (!batches.back().last_of_epoch);
+  return batches;
+}
+
+int64_t cost(const Lane& lane) {
+  return std::ssize(lane.source.tokens) + std::ssize(lane.target_output);
+}
+
+TEST(Lanes, HoldWhatTheModelReads) {
+  const std::vector<int64_t> pairs = {3, 17};
+  const std::vector<Lane> lanes = make_lanes(thousand(), pairs, 1, 1024);
+  ASSERT_EQ(lanes.size(), 1U);
+  std::vector<int32_t> source, input, output;
+  std::vector<int64_t> source_offsets = {0}, target_offsets = {0};
+  for (const int64_t pair : pairs) {
+    thousand().append_source(pair, source);
+    source.push_back(2);
+    source_offsets.push_back(std::ssize(source));
+    input.push_back(1);
+    thousand().append_target(pair, input);
+    thousand().append_target(pair, output);
+    output.push_back(2);
+    target_offsets.push_back(std::ssize(output));
+  }
+  EXPECT_EQ(lanes[0].source.tokens, source);
+  EXPECT_EQ(lanes[0].source.offsets, source_offsets);
+  EXPECT_EQ(lanes[0].source.count(), 2);
+  EXPECT_EQ(lanes[0].target_input.tokens, input);
+  EXPECT_EQ(lanes[0].target_input.offsets, target_offsets);
+  EXPECT_EQ(lanes[0].target_output, output);
+  EXPECT_EQ(lanes[0].pair_ids, pairs);
+}
+
+TEST(Lanes, AreNearlyEqualAndInOrder) {
+  std::vector<int64_t> pairs(300);
+  std::iota(pairs.begin(), pairs.end(), 100);
+  for (const int64_t count : {1, 2, 3, 4, 7, 64}) {
+    const std::vector<Lane> lanes = make_lanes(thousand(), pairs, count, 1'000'000);
+    ASSERT_EQ(std::ssize(lanes), count);
+    std::vector<int64_t> seen;
+    int64_t total = 0;
+    for (const Lane& lane : lanes) {
+      seen.insert(seen.end(), lane.pair_ids.begin(), lane.pair_ids.end());
+      total += cost(lane);
+    }
+    EXPECT_EQ(seen, pairs);
+    constexpr int64_t kLongestPair = 80;
+    for (const Lane& lane : lanes) EXPECT_LE(std::abs(cost(lane) - total / count), kLongestPair);
+  }
+}
+
+TEST(Lanes, AreMoreWhereTokensAreManyAndFewerWherePairsAreFew) {
+  std::vector<int64_t> pairs(300);
+  std::iota(pairs.begin(), pairs.end(), 0);
+  const std::vector<Lane> whole = make_lanes(thousand(), pairs, 1, 1'000'000);
+  const int64_t longer =
+      std::max(std::ssize(whole[0].source.tokens), std::ssize(whole[0].target_output));
+  EXPECT_EQ(std::ssize(make_lanes(thousand(), pairs, 4, 100)), (longer + 99) / 100);
+  const std::vector<int64_t> few = {1, 2, 3};
+  const std::vector<Lane> lanes = make_lanes(thousand(), few, 8, 1024);
+  ASSERT_EQ(lanes.size(), 3U);
+  for (const Lane& lane : lanes) EXPECT_EQ(lane.pair_ids.size(), 1U);
+  EXPECT_TRUE(make_lanes(thousand(), {}, 4, 1024).empty());
+}
+
+TEST(Lanes, NoneIsEmptyHoweverUnequalPairsAre) {
+  TestFolder folder;
+  std::string longer = "haus";
+  for (int i = 0; i < 200; ++i) longer += " haus";
+  const std::string tsv = "haus\thaus\n" + longer + "\t" + longer + "\nhaus\thaus\nhaus\thaus\n";
+  const ParallelCorpus corpus = ParallelCorpus::load(
+      {.corpora = {{.tsv = folder.write("pairs.tsv", tsv)}}}, small_tokenizer(), small_tokenizer());
+  std::vector<int64_t> pairs = {0, 1, 2, 3};
+  do {
+    for (const int64_t count : {2, 3, 4}) {
+      const std::vector<Lane> lanes = make_lanes(corpus, pairs, count, 1'000'000);
+      ASSERT_EQ(std::ssize(lanes), count);
+      for (const Lane& lane : lanes) ASSERT_FALSE(lane.pair_ids.empty());
+    }
+  } while (std::next_permutation(pairs.begin(), pairs.end()));
+}
+
+TEST(BatchStream, AnEpochIsEveryPairExactlyOnce) {
+  BatchStream stream(thousand(), kSmall);
+  std::vector<std::vector<int64_t>> orders;
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    std::vector<int64_t> seen;
+    for (const Batch& batch : epoch_of(stream)) {
+      EXPECT_EQ(batch.position.epoch, epoch);
+      const std::vector<int64_t> pairs = pairs_of(batch);
+      EXPECT_EQ(std::ssize(pairs), batch.pairs);
+      seen.insert(seen.end(), pairs.begin(), pairs.end());
+    }
+    orders.push_back(seen);
+    std::sort(seen.begin(), seen.end());
+    ASSERT_EQ(std::ssize(seen), stream.pairs_in_epoch(epoch));
+    for (int64_t i = 0; i < 1000; ++i) ASSERT_EQ(seen[i], i);
+  }
+  EXPECT_NE(orders[0], orders[1]);
+  EXPECT_NE(orders[1], orders[2]);
+}
+
+TEST(BatchStream, BatchesKeepToTheBudgetAndFillIt) {
+  BatchStream stream(thousand(), kSmall);
+  int64_t tokens = 0, batches = 0;
+  for (const Batch& batch : epoch_of(stream)) {
+    int64_t source = 0, target = 0;
+    for (const Lane& lane : batch.lanes) {
+      source += std::ssize(lane.source.tokens);
+      target += std::ssize(lane.target_output);
+    }
+    EXPECT_EQ(batch.source_tokens, source);
+    EXPECT_EQ(batch.target_tokens, target);
+    EXPECT_LE(std::max(source, target), kSmall.batch_tokens);
+    tokens += std::max(source, target);
+    ++batches;
+  }
+  EXPECT_GT(tokens / batches, kSmall.batch_tokens * 3 / 4);
+}
+
+TEST(BatchStream, APairBeyondTheBudgetIsABatch) {
+  BatchOptions options = kSmall;
+  options.batch_tokens = 1;
+  BatchStream stream(thousand(), options);
+  const std::vector<Batch> batches = epoch_of(stream);
+  EXPECT_EQ(batches.size(), 1000U);
+  for (const Batch& batch : batches) EXPECT_EQ(batch.lanes.size(), 1U);
+}
+
+TEST(BatchStream, ABatchHoldsPairsOfSimilarLength) {
+  BatchStream stream(thousand(), kSmall);
+  double difference = 0, batches = 0;
+  for (const Batch& batch : epoch_of(stream)) {
+    int64_t shortest = INT64_MAX, longest = 0;
+    for (const int64_t pair : pairs_of(batch)) {
+      shortest = std::min(shortest, thousand().target_length(pair));
+      longest = std::max(longest, thousand().target_length(pair));
+    }
+    difference += static_cast<double>(longest - shortest);
+    ++batches;
+  }
+  EXPECT_LT(difference / batches, 3);  // unsorted, it is about 10
+}
+
+TEST(BatchStream, ShortAndLongBatchesAreMixed) {
+  BatchStream stream(thousand(), kSmall);
+  int rises = 0, falls = 0;
+  int64_t before = 0;
+  for (const Batch& batch : epoch_of(stream)) {
+    const int64_t length = thousand().target_length(pairs_of(batch)[0]);
+    rises += length > before ? 1 : 0;
+    falls += length < before ? 1 : 0;
+    before = length;
+  }
+  EXPECT_GT(falls, rises / 3);
+}
+
+TEST(BatchStream, IsAFunctionOfTheSeed) {
+  BatchStream one(thousand(), kSmall), two(thousand(), kSmall);
+  BatchOptions other = kSmall;
+  other.seed = 6;
+  BatchStream three(thousand(), other);
+  int different = 0;
+  for (int i = 0; i < 50; ++i) {
+    const Batch batch = one.next();
+    EXPECT_TRUE(same(batch, two.next()));
+    different += same(batch, three.next()) ? 0 : 1;
+  }
+  EXPECT_GT(different, 45);
+}
+
+TEST(Contract12, AStreamGoesOnFromAnyPosition) {
+  const ParallelCorpus corpus = corpus_of({{150, 1.0}, {60, 1.7}, {9, 0.1}});
+  BatchStream whole(corpus, kSmall);
+  std::vector<Batch> batches;
+  std::vector<DataPosition> positions;
+  for (int i = 0; i < 70; ++i) {
+    positions.push_back(whole.position());
+    batches.push_back(whole.next());
+    EXPECT_EQ(positions.back(), batches.back().position);
+  }
+  EXPECT_GT(positions.back().epoch, 2);
+  for (std::size_t start = 0; start < batches.size(); ++start) {
+    BatchStream resumed(corpus, kSmall, positions[start]);
+    EXPECT_EQ(resumed.position(), positions[start]);
+    for (std::size_t i = start; i < std::min(start + 12, batches.size()); ++i) {
+      ASSERT_TRUE(same(resumed.next(), batches[i])) << start << " " << i;
+    }
+  }
+}
+
+TEST(BatchStream, RefusesAPositionThatTheDataDoesNotHave) {
+  for (const DataPosition& position :
+       {DataPosition{0, 1000, 0}, DataPosition{0, 0, 1000}, DataPosition{-1, 0, 0},
+        DataPosition{0, -1, 0}, DataPosition{3, 0, -1}}) {
+    EXPECT_THROW(BatchStream(thousand(), kSmall, position), Error);
+  }
+}
+
+TEST(BatchStream, RefusesOptionsThatCannotBeMeant) {
+  for (int64_t BatchOptions::*field : {&BatchOptions::batch_tokens, &BatchOptions::lanes,
+                                       &BatchOptions::lane_tokens, &BatchOptions::window_batches}) {
+    for (const int64_t value : {int64_t{0}, int64_t{-1}, INT64_MAX}) {
+      BatchOptions options = kSmall;
+      options.*field = value;
+      EXPECT_THROW(BatchStream(thousand(), options), UsageError);
+      EXPECT_THROW(validation_batches(thousand(), options), UsageError);
+    }
+  }
+}
+
+TEST(Weights, GiveEachCorpusItsShareExactly) {
+  const ParallelCorpus corpus = corpus_of({{70, 1.0}, {30, 2.0}, {50, 0.3}, {13, 1.37}});
+  BatchStream stream(corpus, kSmall);
+  std::map<int64_t, int64_t> seen;
+  constexpr int64_t kEpochs = 20;
+  for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    int64_t pairs = 0;
+    for (const Batch& batch : epoch_of(stream)) {
+      for (const int64_t pair : pairs_of(batch)) ++seen[pair];
+      pairs += batch.pairs;
+    }
+    EXPECT_EQ(pairs, stream.pairs_in_epoch(epoch));
+    for (const ParallelCorpus::Part& part : corpus.parts()) {
+      int64_t least = INT64_MAX, most = 0, total = 0;
+      for (int64_t pair = part.begin; pair < part.end; ++pair) {
+        least = std::min(least, seen[pair]);
+        most = std::max(most, seen[pair]);
+        total += seen[pair];
+      }
+      ASSERT_LE(most - least, 1) << "epoch " << epoch;
+      const double share = part.weight * static_cast<double>((part.end - part.begin) * (epoch + 1));
+      ASSERT_NEAR(static_cast<double>(total), share, 1.0);
+    }
+  }
+}
+
+TEST(Weights, SoSmallThatEpochsAreEmptyAreStillDrawn) {
+  const ParallelCorpus corpus = corpus_of({{4, 0.1}});
+  BatchStream stream(corpus, kSmall);
+  std::vector<int64_t> seen;
+  while (seen.size() < 8) {
+    const Batch batch = stream.next();
+    EXPECT_TRUE(batch.last_of_epoch);
+    for (const int64_t pair : pairs_of(batch)) seen.push_back(pair);
+  }
+  std::sort(seen.begin(), seen.begin() + 4);
+  EXPECT_TRUE(std::equal(seen.begin(), seen.begin() + 4, std::vector<int64_t>{0, 1, 2, 3}.begin()));
+}
+
+// A checkpoint of today must find its data with every later version: this order is a promise.
+TEST(BatchStream, TheShuffledOrderIsFixedForEver) {
+  const ParallelCorpus corpus = corpus_of({{20, 1.5}});
+  const std::vector<int64_t> order = shuffled_epoch(corpus, 1, 0);
+  ASSERT_EQ(order.size(), 30U);
+  EXPECT_EQ(std::vector<int64_t>(order.begin(), order.begin() + 10),
+            (std::vector<int64_t>{4, 5, 0, 9, 1, 18, 18, 17, 11, 2}));
+}
+
+TEST(BatchStream, StopsCleanlyAtAnyMoment) {
+  for (int i = 0; i < 50; ++i) {
+    BatchStream stream(thousand(), kSmall);
+    for (int n = 0; n < i % 12; ++n) stream.next();
+    if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // it waits, full
+  }
+}
+
+TEST(ValidationBatches, AreAllPairsOnceInOrder) {
+  const ParallelCorpus corpus = corpus_of({{70, 1.0}, {30, 2.0}});
+  std::vector<int64_t> seen;
+  const std::vector<Batch> batches = validation_batches(corpus, kSmall);
+  for (const Batch& batch : batches) {
+    EXPECT_LE(std::max(batch.source_tokens, batch.target_tokens), kSmall.batch_tokens);
+    const std::vector<int64_t> pairs = pairs_of(batch);
+    seen.insert(seen.end(), pairs.begin(), pairs.end());
+  }
+  ASSERT_EQ(seen.size(), 100U);
+  for (int64_t i = 0; i < 100; ++i) EXPECT_EQ(seen[i], i);
+  EXPECT_TRUE(batches.back().last_of_epoch);
+}
+
+}  // namespace
+}  // namespace attend
