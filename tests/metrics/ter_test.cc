@@ -38,6 +38,13 @@ TEST(Ter, SeveralReferencesGiveTheFewestEditsAndTheAverageLength) {
   EXPECT_EQ(score.reference_length, 3.5);
 }
 
+// sacreBLEU normalises references twice, and so tells this line from itself.
+TEST(Ter, NormalisesReferencesTwice) {
+  const TerScore score = corpus_ter({"Anna's, too."}, {{"Anna's, too."}}, {.normalized = true});
+  EXPECT_EQ(score.edits, 2);
+  EXPECT_EQ(score.reference_length, 5);
+}
+
 TEST(Ter, EmptyLines) {
   EXPECT_EQ(corpus_ter({""}, {{""}}).value, 0);
   EXPECT_EQ(corpus_ter({""}, {{"a b"}}).value, 100);

@@ -36,6 +36,7 @@ TRICKY = [
     "&quot;Quoted&quot; &amp;amp; &lt;b&gt; &amp;lt; &amp;quot; &apos;x&apos; & a&b",
     "before <skipped> after<skipped>",
     "'s dog's dogs' it's 's don't rock'n'roll",
+    "the dog's, the cat's. &amp;amp;quot; x's",
     "a/b\\c [d] {e} (f) <g> |h| ~i~ `j` ^k^ _l_ @m #n $o %p *q+r=s",
     "“typographic” ‘quotes’ — dash – en‑dash … ellipsis «guillemets» „unten“",
     "¿Qué? ¡Sí! 50 % 20€ £5 5¢ ±3 §4 ©2020 №5 5° 10µm ½ ² Ⅷ",

@@ -181,6 +181,17 @@ int64_t edits_of(const Words& hypothesis, const Words& reference) {
   return ShiftSearch(reference).count_edits(hypothesis);
 }
 
+std::string tokenize_hypothesis(const TerOptions& options, const std::string& line) {
+  return tokenize_tercom(options, strip_right(line));
+}
+
+/// sacreBLEU tokenizes references twice. This makes a difference to normalisation only: "Anna's,"
+/// is two words after the first time, "Anna's" and ",", and three after the second.
+std::string tokenize_reference(const TerOptions& options, const std::string& line) {
+  const std::string once = tokenize_hypothesis(options, line);
+  return options.normalized ? tokenize_tercom(options, once) : once;
+}
+
 std::string yes_or_no(bool value) { return value ? "yes" : "no"; }
 
 std::string signature(const TerOptions& options, size_t references) {
@@ -214,11 +225,11 @@ SegmentStatistics ter_statistics(const Lines& hypotheses, const References& refe
   SegmentStatistics statistics(2, references.size());
   WordIds ids;
   for (size_t line = 0; line < hypotheses.size(); ++line) {
-    const Words hypothesis = ids.of_line(tokenize_tercom(options, strip_right(hypotheses[line])));
+    const Words hypothesis = ids.of_line(tokenize_hypothesis(options, hypotheses[line]));
     int64_t fewest = std::numeric_limits<int64_t>::max();
     double length = 0;
     for (const Lines& set : references) {
-      const Words reference = ids.of_line(tokenize_tercom(options, strip_right(set[line])));
+      const Words reference = ids.of_line(tokenize_reference(options, set[line]));
       fewest = std::min(fewest, edits_of(hypothesis, reference));
       length += static_cast<double>(reference.size());
     }
