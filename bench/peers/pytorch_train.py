@@ -150,12 +150,13 @@ def measure(preset, precision, threads, steps, warmup):
         "program": f"pytorch {torch.__version__}",
         "preset": preset,
         "precision": precision,
-        "threads": threads,
-        "weights": sum(p.numel() for p in model.parameters()),
-        "steps": steps,
+        "workers": threads,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "median_seconds": statistics.median(seconds),
+        "best_seconds": min(seconds),
         "target_tokens_per_second": tokens / statistics.median(seconds),
         "best_target_tokens_per_second": tokens / min(seconds),
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
 
 
