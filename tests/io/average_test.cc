@@ -1,0 +1,102 @@
+#include "attend/io/average.h"
+
+#include <gtest/gtest.h>
+
+#include "attend/io/checkpoint.h"
+#include "attend/io/model_directory.h"
+#include "tests/io/models.h"
+
+namespace attend {
+namespace {
+
+TEST(Average, IsTheMean) {
+  const TemporaryFolder folder;
+  const Tensor narrow({2}, DType::kBFloat16);
+  narrow.assign({3, 0.5F});
+  write_safetensors(folder / "a",
+                    {{"w", Tensor::from({1, 2}, {2})}, {"b", Tensor::from({7}, {1})}});
+  write_safetensors(folder / "b",
+                    {{"w", Tensor::from({2, 4}, {2})}, {"b", Tensor::from({8}, {1})}});
+  write_safetensors(folder / "c", {{"w", narrow}, {"b", Tensor::from({9}, {1})}});
+  const NamedTensors mean = average_models({folder / "a", folder / "b", folder / "c"});
+  ASSERT_EQ(mean.size(), 2U);
+  EXPECT_EQ(mean[0].first, "b");
+  EXPECT_EQ(mean[0].second.to_vector(), std::vector<float>{8});
+  EXPECT_EQ(mean[1].second.dtype(), DType::kFloat32);
+  EXPECT_EQ(mean[1].second.to_vector(), (std::vector<float>{2, static_cast<float>(6.5 / 3)}));
+}
+
+TEST(Average, OfOneModelIsThatModel) {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "a", {{"w", Tensor::from({0.1F, -1e-30F}, {2})}});
+  EXPECT_EQ(average_models({folder / "a"})[0].second.to_vector(),
+            (std::vector<float>{0.1F, -1e-30F}));
+  EXPECT_THROW(average_models({}), UsageError);
+}
+
+TEST(Average, TakesModelDirectoriesAndCheckpoints) {
+  const TemporaryFolder folder;
+  const TransformerConfig config = small_config();
+  save_model_directory(folder / "one", config, small_tokenizer(), small_tokenizer(),
+                       small_weights(config, 1));
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : small_weights(config, 3)) {
+    tensors.emplace_back(std::string(kWeightsPrefix) + name, tensor);
+    tensors.emplace_back(std::string(kAdamMeanPrefix) + name, tensor);
+  }
+  save_checkpoint(folder / "two", 5, tensors, {});
+  const std::vector<Path> paths = {folder / "one", checkpoint_path(folder / "two", 5)};
+  NamedTensors mean = average_models(paths);
+  ASSERT_EQ(mean.size(), 2U);
+  EXPECT_EQ(mean[0].first, "decoder.weight");
+  EXPECT_EQ(mean[0].second.to_vector(), std::vector<float>(100, 2));
+
+  for (const auto& [name, tensor] : small_weights(config, 5)) {
+    tensors.emplace_back(std::string(kAveragePrefix) + name, tensor);
+  }
+  save_checkpoint(folder / "two", 5, tensors, {});
+  mean = average_models(paths);
+  EXPECT_EQ(mean[0].second.to_vector(), std::vector<float>(100, 3));  // of 1 and the average, 5
+}
+
+TEST(Average, DifferencesAreNamed) {
+  const TemporaryFolder folder;
+  const Tensor one = Tensor::from({1}, {1});
+  write_safetensors(folder / "a", {{"v", one}, {"w", one}});
+  write_safetensors(folder / "b", {{"w", one}});
+  write_safetensors(folder / "c", {{"v", Tensor::from({1, 2}, {2})}, {"w", one}});
+  const auto refused = [&](const char* left, const char* right) {
+    return message_of([&] { average_models({folder / left, folder / right}); });
+  };
+  const std::string a = (folder / "a").string();
+  const std::string b = (folder / "b").string();
+  expect_contains(refused("a", "b"),
+                  "cannot average " + a + " and " + b + ": only the first has the tensor \"v\"");
+  expect_contains(refused("b", "a"),
+                  "cannot average " + a + " and " + b + ": only the first has the tensor \"v\"");
+  expect_contains(refused("a", "c"), "tensor \"v\" has the shape [1] in the first and [2]");
+}
+
+TEST(Average, RefusesOtherConfigurationsAndTokenizers) {
+  const TemporaryFolder folder;
+  const auto save = [&](const char* name, const TransformerConfig& config,
+                        const std::shared_ptr<const Tokenizer>& tokenizer) {
+    save_model_directory(folder / name, config, tokenizer, tokenizer, small_weights(config));
+  };
+  TransformerConfig config = small_config();
+  save("a", config, small_tokenizer());
+  config.heads = 1;
+  save("b", config, small_tokenizer());
+  save("c", small_config(), small_tokenizer(305));
+  expect_contains(message_of([&] {
+                    average_models({folder / "a", folder / "b"});
+                  }),
+                  "their config.json differ");
+  expect_contains(message_of([&] {
+                    average_models({folder / "a", folder / "c"});
+                  }),
+                  "the source_tokenizer of the first is");
+}
+
+}  // namespace
+}  // namespace attend
