@@ -80,8 +80,9 @@ CONF
 }
 
 if [ -n "$english_file" ]; then
-  unpack "$english_file" >"$work/Translation-en"
-  unpack "$translated_file" >"$work/Translation-$language"
+  unpack "$english_file" >"$work/Translation-en" || fail "cannot unpack $english_file to $work"
+  unpack "$translated_file" >"$work/Translation-$language" ||
+    fail "cannot unpack $translated_file to $work"
 elif command -v apt-get >/dev/null && [ -x /usr/lib/apt/apt-helper ]; then
   fetch
 else
