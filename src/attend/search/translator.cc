@@ -1,0 +1,278 @@
+#include "attend/search/translator.h"
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/base/log.h"
+#include "attend/search/line_queue.h"
+#include "attend/search/load_model.h"
+#include "attend/search/long_lines.h"
+#include "attend/search/search_workers.h"
+
+namespace attend {
+namespace {
+
+constexpr int64_t kMostWorkers = 4096;
+constexpr int64_t kGroupsInWork = 8;  // a worker's, of a stream: lines read ahead to choose from
+constexpr std::size_t kAddAtOnce = 1024;  // lines that are encoded before the workers see them
+
+int64_t worker_count(const TranslatorOptions& options) {
+  if (options.workers > 0) return options.workers;
+  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
+
+SearchTokens search_tokens(const Tokenizer& source, const Tokenizer& target) {
+  return {.source_eos = source.eos_id(),
+          .bos = target.bos_id(),
+          .eos = target.eos_id(),
+          .suppressed = {target.unk_id()}};
+}
+
+void check_fit(const TransformerConfig& config, const Tokenizer& source, const Tokenizer& target) {
+  const auto check = [](const char* side, int64_t model, const Tokenizer& tokenizer) {
+    if (model != tokenizer.vocabulary_size()) {
+      fail("the model's {} vocabulary has {} tokens, but its tokenizer has {}", side, model,
+           tokenizer.vocabulary_size());
+    }
+    if (tokenizer.bos_id() < 0 || tokenizer.eos_id() < 0) {
+      fail("the {} tokenizer has no begin or no end of sentence; expected both", side);
+    }
+  };
+  check("source", config.source_vocabulary_size, source);
+  check("target", config.target_vocabulary_size, target);
+  if (config.max_length < 2) {
+    fail("the model's max_length is {}; translating takes 2 at least", config.max_length);
+  }
+}
+
+/// The i-th translation of a line: the i-th of each piece, or its last.
+Alternative join_pieces(const LineQueue::Pieces& pieces, std::size_t rank,
+                        const Tokenizer& tokenizer) {
+  Alternative joined;
+  for (const std::vector<Hypothesis>& best : pieces) {
+    const Hypothesis& hypothesis = best[std::min(rank, best.size() - 1)];
+    if (&best != &pieces.front()) joined.text += ' ';
+    joined.text += tokenizer.decode(hypothesis.tokens);
+    joined.log_prob += hypothesis.log_prob;
+    joined.score += hypothesis.score;
+    joined.tokens += std::ssize(hypothesis.tokens) + 1;
+  }
+  // A line is a line, even where a model puts out the byte of a line's end.
+  std::replace(joined.text.begin(), joined.text.end(), '\n', ' ');
+  return joined;
+}
+
+Translation join_pieces(const LineQueue::Pieces& pieces, const Tokenizer& tokenizer) {
+  if (pieces.empty()) return {.alternatives = {Alternative{}}};
+  std::size_t count = 0;
+  for (const std::vector<Hypothesis>& best : pieces) count = std::max(count, best.size());
+  Translation translation;
+  for (std::size_t rank = 0; rank < count; ++rank) {
+    translation.alternatives.push_back(join_pieces(pieces, rank, tokenizer));
+  }
+  return translation;
+}
+
+void add(const TranslationCounts& counts, TranslationCounts& to) {
+  to.lines += counts.lines;
+  to.blank += counts.blank;
+  to.repaired += counts.repaired;
+  to.split += counts.split;
+  to.source_tokens += counts.source_tokens;
+  to.target_tokens += counts.target_tokens;
+}
+
+}  // namespace
+
+void TranslatorOptions::validate() const {
+  search.validate();
+  if (workers < 0 || workers > kMostWorkers) {
+    fail_usage("workers: found {}, expected a whole number from 0, one a core, to {}", workers,
+               kMostWorkers);
+  }
+}
+
+struct Translator::State {
+  State(std::shared_ptr<const Transformer> the_model,
+        std::shared_ptr<const Tokenizer> the_source_tokenizer,
+        std::shared_ptr<const Tokenizer> the_target_tokenizer, const TranslatorOptions& the_options)
+      : model(std::move(the_model)),
+        source_tokenizer(std::move(the_source_tokenizer)),
+        target_tokenizer(std::move(the_target_tokenizer)),
+        search(the_options.search),
+        workers(model, search_tokens(*source_tokenizer, *target_tokenizer), search,
+                worker_count(the_options)) {}
+
+  std::shared_ptr<const Transformer> model;
+  std::shared_ptr<const Tokenizer> source_tokenizer;
+  std::shared_ptr<const Tokenizer> target_tokenizer;
+  SearchOptions search;
+  SearchWorkers workers;
+
+  std::vector<std::vector<int32_t>> prepare(const std::string& line, const std::string& where,
+                                            TranslationCounts& counts) const;
+  std::vector<std::vector<int32_t>> encode(std::string_view text, const std::string& where,
+                                           TranslationCounts& counts) const;
+  bool add(const std::shared_ptr<LineQueue>& queue, std::vector<std::vector<int32_t>> pieces,
+           int64_t most_cost, std::vector<SearchWorkers::Sentence>& sentences) const;
+  void add_all(const std::vector<std::string>& lines, const std::shared_ptr<LineQueue>& queue,
+               TranslationCounts& counts);
+  void read_all(LineReader& reader, const std::shared_ptr<LineQueue>& queue,
+                TranslationCounts& counts);
+  void warn_of_totals(const TranslationCounts& counts) const;
+};
+
+/// The tokens of a line's pieces; none of a blank one.
+std::vector<std::vector<int32_t>> Translator::State::prepare(const std::string& line,
+                                                             const std::string& where,
+                                                             TranslationCounts& counts) const {
+  ++counts.lines;
+  if (valid_utf8(line)) return encode(line, where, counts);
+  ++counts.repaired;
+  logger().warn("{}: replaced what is no UTF-8 by U+FFFD", where);
+  return encode(repair_utf8(line).text, where, counts);
+}
+
+std::vector<std::vector<int32_t>> Translator::State::encode(std::string_view text,
+                                                            const std::string& where,
+                                                            TranslationCounts& counts) const {
+  const int64_t max_tokens = model->config().max_length - 1;  // the end of sentence comes on top
+  auto pieces = encode_in_pieces(*source_tokenizer, text, max_tokens);
+  if (pieces.empty()) ++counts.blank;
+  if (pieces.size() > 1) {
+    ++counts.split;
+    logger().warn("{}: longer than the model's {} tokens; translated in {} pieces", where,
+                  max_tokens, pieces.size());
+  }
+  for (const std::vector<int32_t>& piece : pieces) counts.source_tokens += std::ssize(piece) + 1;
+  return pieces;
+}
+
+void Translator::State::warn_of_totals(const TranslationCounts& counts) const {
+  if (counts.repaired > 0) {
+    logger().warn("{} of {} lines were not UTF-8", counts.repaired, counts.lines);
+  }
+  if (counts.split > 0) {
+    logger().warn("{} of {} lines were longer than the model's {} tokens; translated in pieces",
+                  counts.split, counts.lines, model->config().max_length - 1);
+  }
+}
+
+/// Puts a line in the queue and its pieces in `sentences`; false where nobody waits for it.
+bool Translator::State::add(const std::shared_ptr<LineQueue>& queue,
+                            std::vector<std::vector<int32_t>> pieces, int64_t most_cost,
+                            std::vector<SearchWorkers::Sentence>& sentences) const {
+  int64_t cost = 1;
+  for (const std::vector<int32_t>& piece : pieces) cost += search_cost(std::ssize(piece), search);
+  LineQueue::Line* line = queue->add(pieces.size(), cost, most_cost);
+  if (line == nullptr) return false;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    auto done = [queue, line, i](std::vector<Hypothesis> best, const std::exception_ptr& error) {
+      queue->finish_piece(*line, i, std::move(best), error);
+    };
+    sentences.push_back({.tokens = std::move(pieces[i]), .done = std::move(done)});
+  }
+  return true;
+}
+
+void Translator::State::add_all(const std::vector<std::string>& lines,
+                                const std::shared_ptr<LineQueue>& queue,
+                                TranslationCounts& counts) {
+  std::vector<SearchWorkers::Sentence> sentences;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    add(queue, prepare(lines[i], fmt::format("line {}", i + 1), counts),
+        std::numeric_limits<int64_t>::max(), sentences);
+    if (i + 1 < lines.size() && sentences.size() < kAddAtOnce) continue;
+    workers.submit(std::exchange(sentences, {}));
+  }
+  queue->end();
+}
+
+void Translator::State::read_all(LineReader& reader, const std::shared_ptr<LineQueue>& queue,
+                                 TranslationCounts& counts) {
+  const int64_t most_cost = kGroupsInWork * workers.count() * search_budget(search);
+  try {
+    std::vector<SearchWorkers::Sentence> sentences;
+    for (std::string line; reader.next(line);) {
+      const std::string where = fmt::format("{}, line {}", reader.name(), reader.line_number());
+      if (!add(queue, prepare(line, where, counts), most_cost, sentences)) return;
+      workers.submit(std::exchange(sentences, {}));
+    }
+    queue->end();
+  } catch (...) {
+    queue->end(std::current_exception());
+  }
+}
+
+Translator::Translator(const Path& directory, const TranslatorOptions& options) {
+  options.validate();
+  const ModelFiles files = load_model_directory(directory);
+  check_fit(files.config, *files.source_tokenizer, *files.target_tokenizer);
+  state_ = std::make_unique<State>(load_model(files, choose_precision(options.precision)),
+                                   files.source_tokenizer, files.target_tokenizer, options);
+}
+
+Translator::Translator(std::shared_ptr<const Transformer> model,
+                       std::shared_ptr<const Tokenizer> source_tokenizer,
+                       std::shared_ptr<const Tokenizer> target_tokenizer,
+                       const TranslatorOptions& options) {
+  options.validate();
+  check_fit(model->config(), *source_tokenizer, *target_tokenizer);
+  state_ = std::make_unique<State>(std::move(model), std::move(source_tokenizer),
+                                   std::move(target_tokenizer), options);
+}
+
+Translator::Translator(Translator&&) noexcept = default;
+Translator& Translator::operator=(Translator&&) noexcept = default;
+Translator::~Translator() = default;
+
+const TransformerConfig& Translator::config() const { return state_->model->config(); }
+DType Translator::compute() const { return state_->model->compute(); }
+int64_t Translator::workers() const { return state_->workers.count(); }
+
+std::vector<Translation> Translator::translate(const std::vector<std::string>& lines,
+                                               TranslationCounts* counts) const {
+  const auto queue = std::make_shared<LineQueue>();
+  TranslationCounts mine;
+  state_->add_all(lines, queue, mine);
+  std::vector<Translation> translations;
+  translations.reserve(lines.size());
+  while (const auto pieces = queue->next()) {
+    translations.push_back(join_pieces(*pieces, *state_->target_tokenizer));
+    mine.target_tokens += translations.back().alternatives.front().tokens;
+  }
+  state_->warn_of_totals(mine);
+  if (counts != nullptr) add(mine, *counts);
+  return translations;
+}
+
+Translation Translator::translate_line(const std::string& line) const {
+  return std::move(translate({line}).front());
+}
+
+TranslationCounts Translator::translate_stream(LineReader& reader, const Sink& sink) const {
+  const auto queue = std::make_shared<LineQueue>();
+  TranslationCounts read, counts;
+  std::thread reading([&] { state_->read_all(reader, queue, read); });
+  std::exception_ptr error;
+  try {
+    while (const auto pieces = queue->next()) {
+      const Translation translation = join_pieces(*pieces, *state_->target_tokenizer);
+      counts.target_tokens += translation.alternatives.front().tokens;
+      sink(translation);
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  queue->close();
+  reading.join();
+  add(read, counts);
+  state_->warn_of_totals(counts);
+  if (error) std::rethrow_exception(error);
+  return counts;
+}
+
+}  // namespace attend
