@@ -122,7 +122,7 @@ def attention_cases():
     for name, (heads, d_k, d_v, additive) in ATTENTION_SHAPES.items():
         keys, values = heads * d_k, heads * d_v
         scale = 1.0 if additive else d_k**-0.5
-        shape = dict(heads=[heads], d_k=[d_k], d_v=[d_v])
+        shape = dict(heads=[heads], key_width=[d_k], value_width=[d_v])
         for causal in (False, True):
             qkv = normal(offsets[-1], 2 * keys + values)
             inputs = dict(qkv=qkv)

@@ -13,6 +13,9 @@
 
 namespace attend::testing {
 
+/// Tests run beside one another; a matrix library that waits for its own threads would crawl.
+inline const bool kOneThread = (use_one_thread_here(), true);
+
 /// ‖a − b‖ / ‖b‖, and ‖a‖ where b is zero.
 template <typename A, typename B>
 double relative_error(const std::vector<A>& a, const std::vector<B>& b) {
