@@ -1,5 +1,6 @@
 #include "attend/autograd/parameter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -104,6 +105,11 @@ void ParameterSet::initialize(uint64_t seed) {
 
 void ParameterSet::refresh_compute() {
   if (compute_.defined()) convert(master_, compute_);
+}
+
+void ParameterSet::swap_master(const Tensor& flat) {
+  std::swap_ranges(master_.raw(), master_.raw() + master_.bytes(), flat.raw());
+  refresh_compute();
 }
 
 Parameter& ParameterSet::find(const std::string& name) {

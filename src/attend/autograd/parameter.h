@@ -67,6 +67,9 @@ class ParameterSet {
   void initialize(uint64_t seed);
   /// Copies the master values into the compute copies (nothing to do in float32).
   void refresh_compute();
+  /// Exchanges the master values with those of `flat` (laid out as flat_master()), compute copies
+  /// included.
+  void swap_master(const Tensor& flat);
 
   std::deque<Parameter>& parameters() { return parameters_; }
   const std::deque<Parameter>& parameters() const { return parameters_; }

@@ -62,13 +62,13 @@ double machine_rate(DType dtype, WorkerPool& workers) {
   return sum;
 }
 
+}  // namespace
+
 int64_t peak_resident_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
-
-}  // namespace
 
 int64_t resolve_workers(int64_t requested) {
   constexpr int64_t kMost = 4096;

@@ -73,8 +73,9 @@ struct TrainOptions {
   std::string valid_target;
   std::string valid_tsv;
   bool skip_bad_lines = false;
-  int64_t max_length = 256;       ///< tokens of either side; longer pairs are left out and counted
-  double max_length_ratio = 9.0;  ///< longer / shorter, in tokens; pairs beyond are left out; 0: no limit
+  int64_t max_length = 256;  ///< tokens of either side; longer pairs are left out and counted
+  double max_length_ratio =
+      9.0;  ///< longer / shorter, in tokens; pairs beyond are left out; 0: no limit
 
   // Tokenizer
   std::string tokenizer;         ///< a SentencePiece model to use; empty: train one

@@ -1,0 +1,114 @@
+#include "attend/train/run_state.h"
+
+#include "attend/base/error.h"
+#include "attend/base/version.h"
+
+namespace attend {
+namespace {
+
+using nlohmann::json;
+
+json amount_to_json(const TrainingAmount& amount) {
+  return {{"epochs", amount.epochs},
+          {"updates", amount.updates},
+          {"tokens", amount.tokens},
+          {"seconds", amount.seconds}};
+}
+
+TrainingAmount amount_from_json(const json& from) {
+  return {from.at("epochs"), from.at("updates"), from.at("tokens"), from.at("seconds")};
+}
+
+void append(NamedTensors& to, std::string_view prefix, const ParameterSet& parameters,
+            const Tensor& flat) {
+  for (auto& [name, tensor] : parameters.views(flat)) {
+    to.emplace_back(std::string(prefix) + name, tensor);
+  }
+}
+
+void read_all(const SafetensorsFile& file, std::string_view prefix, const ParameterSet& parameters,
+              const Tensor& flat) {
+  for (const auto& [name, tensor] : parameters.views(flat)) {
+    file.read_into(std::string(prefix) + name, tensor);
+  }
+}
+
+}  // namespace
+
+double ValidationScores::criterion(ValidationMetric metric) const {
+  if (metric == ValidationMetric::kBleu) return bleu.value();
+  if (metric == ValidationMetric::kChrf) return chrf.value();
+  return -loss;
+}
+
+json RunState::to_json() const {
+  return {{"attend_version", kVersion},
+          {"done", amount_to_json(done)},
+          {"position", {position.epoch, position.window, position.batch}},
+          {"pairs_in_epoch_done", pairs_in_epoch_done},
+          {"source_tokens", source_tokens},
+          {"skipped_updates", skipped_updates},
+          {"bad_steps_in_row", bad_steps_in_row},
+          {"last_validation", amount_to_json(last_validation)},
+          {"last_checkpoint", amount_to_json(last_checkpoint)},
+          {"best_criterion", best_criterion ? json(*best_criterion) : json()},
+          {"best_update", best_update},
+          {"validations_without_improvement", validations_without_improvement},
+          {"finished", finished},
+          {"precision", precision},
+          {"data_fingerprint", data_fingerprint}};
+}
+
+RunState RunState::from_json(const json& from, const std::string& file_name) {
+  try {
+    RunState state;
+    state.done = amount_from_json(from.at("done"));
+    const json& position = from.at("position");
+    state.position = {position.at(0), position.at(1), position.at(2)};
+    state.pairs_in_epoch_done = from.at("pairs_in_epoch_done");
+    state.source_tokens = from.at("source_tokens");
+    state.skipped_updates = from.at("skipped_updates");
+    state.bad_steps_in_row = from.at("bad_steps_in_row");
+    state.last_validation = amount_from_json(from.at("last_validation"));
+    state.last_checkpoint = amount_from_json(from.at("last_checkpoint"));
+    if (!from.at("best_criterion").is_null()) state.best_criterion = from.at("best_criterion");
+    state.best_update = from.at("best_update");
+    state.validations_without_improvement = from.at("validations_without_improvement");
+    state.finished = from.at("finished");
+    state.precision = from.at("precision");
+    state.data_fingerprint = from.at("data_fingerprint");
+    return state;
+  } catch (const json::exception& error) {
+    fail(
+        "{}: the state of the run in it cannot be read ({}); remove the file to go on from the "
+        "checkpoint before it",
+        file_name, error.what());
+  }
+}
+
+void save_run(const Path& run, const RunState& state, const Transformer& model,
+              const Engine& engine) {
+  const ParameterSet& parameters = model.parameters();
+  NamedTensors tensors;
+  append(tensors, kWeightsPrefix, parameters, parameters.flat_master());
+  append(tensors, kAdamMeanPrefix, parameters, engine.first_moment());
+  append(tensors, kAdamVariancePrefix, parameters, engine.second_moment());
+  if (engine.average().defined()) append(tensors, kAveragePrefix, parameters, engine.average());
+  save_checkpoint(run, state.done.updates, tensors, state.to_json());
+}
+
+RunState restore_run(const Checkpoint& checkpoint, Transformer& model, Engine& engine) {
+  ParameterSet& parameters = model.parameters();
+  const SafetensorsFile& file = checkpoint.file;
+  RunState state = RunState::from_json(checkpoint.state, file.path().string());
+  read_all(file, kWeightsPrefix, parameters, parameters.flat_master());
+  read_all(file, kAdamMeanPrefix, parameters, engine.first_moment());
+  read_all(file, kAdamVariancePrefix, parameters, engine.second_moment());
+  if (engine.average().defined()) {
+    read_all(file, kAveragePrefix, parameters, engine.average());
+  }
+  parameters.refresh_compute();
+  return state;
+}
+
+}  // namespace attend

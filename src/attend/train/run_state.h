@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "attend/data/batches.h"
+#include "attend/io/checkpoint.h"
+#include "attend/train/engine.h"
+#include "attend/train/schedule.h"
+
+namespace attend {
+
+/// What a validation found.
+struct ValidationScores {
+  double loss = 0;  ///< -log p a target token, nats, without smoothing
+  double perplexity = 0;
+  double accuracy = 0;  ///< share of target tokens with the highest score
+  std::optional<double> bleu;
+  std::optional<double> chrf;
+  /// What the run chooses by: the loss negated, BLEU or chrF.
+  double criterion(ValidationMetric metric) const;
+};
+
+/// Where a run is: everything but the weights and the optimizer's moments that a resumed run needs
+/// to end with the same bits.
+struct RunState {
+  TrainingAmount done;
+  DataPosition position;  ///< of the next batch
+  int64_t pairs_in_epoch_done = 0;
+  int64_t source_tokens = 0;
+  int64_t skipped_updates = 0;
+  int64_t bad_steps_in_row = 0;
+  TrainingAmount last_validation;
+  TrainingAmount last_checkpoint;
+  std::optional<double> best_criterion;
+  int64_t best_update = 0;
+  int64_t validations_without_improvement = 0;
+  std::string finished;  ///< why the run ended; empty while it has not
+  std::string precision;
+  std::string data_fingerprint;
+
+  nlohmann::json to_json() const;
+  /// Throws Error naming the file and what is missing.
+  static RunState from_json(const nlohmann::json& json, const std::string& file_name);
+};
+
+/// Writes weights, moments, moving average and state as the checkpoint of this update.
+void save_run(const Path& run, const RunState& state, const Transformer& model,
+              const Engine& engine);
+/// Fills model and engine from a checkpoint. Throws Error where it is of another model.
+RunState restore_run(const Checkpoint& checkpoint, Transformer& model, Engine& engine);
+
+}  // namespace attend

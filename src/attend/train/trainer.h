@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "attend/train/options.h"
+#include "attend/train/run_state.h"
+
+namespace attend {
+
+/// Where a run is, for a status line. Loss, speed and norm are means since the last log line.
+struct TrainProgress {
+  TrainingAmount done;
+  double share = 0;              ///< of stop_after, 0 to 1; 0 where there is no limit
+  double seconds_left = -1;      ///< negative: not known
+  double loss = 0;               ///< smoothed cross-entropy, nats a token
+  double perplexity = 0;         ///< exp of -log p a token
+  double tokens_per_second = 0;  ///< target tokens
+  double learning_rate = 0;
+  double gradient_norm = 0;
+  int64_t skipped_updates = 0;
+};
+/// "update 1200, epoch 3.41, loss 3.21, ppl 9.8, 16500 tokens/s, lr 0.00071, norm 0.82, 4m left"
+std::string to_string(const TrainProgress& progress);
+
+/// What a caller wants to see and to say while a run goes on.
+struct TrainHooks {
+  /// After every update, with figures since the last log line.
+  std::function<void(const TrainProgress&)> on_update;
+  /// Every log_every updates.
+  std::function<void(const TrainProgress&)> on_log;
+  /// Set it to stop after the update in work, with a checkpoint.
+  const std::atomic<bool>* stop = nullptr;
+  /// The resolved options, written to recipe.yaml in the run folder when training starts.
+  std::string recipe;
+};
+
+struct TrainResult {
+  TrainingAmount done;
+  std::string finished;           ///< why it ended; empty when it was stopped by the hook
+  bool already_finished = false;  ///< there was nothing to do
+  std::optional<ValidationScores> last_scores;
+  std::optional<double> best_criterion;
+  int64_t best_update = 0;
+};
+
+/// Trains a Transformer in the folder options.run, or goes on with the run that is there. The
+/// folder's root holds the model to use (the best by validation, else the last), `checkpoints/`
+/// what a resumed run needs, `log.jsonl` and `train.log` what happened, `recipe.yaml` the options.
+///
+/// A run killed at any moment and resumed ends with the same bits (contract 12). Throws UsageError
+/// for options that contradict each other and Error for what goes wrong; work done until the last
+/// checkpoint is never lost.
+TrainResult train(const TrainOptions& options, const TrainHooks& hooks = {});
+
+/// `--dry-run`: checks options, data, tokenizer, disk and memory by trying them, one update
+/// included, without writing anything, and says what the run will need (contract 16).
+std::string dry_run(const TrainOptions& options);
+
+}  // namespace attend

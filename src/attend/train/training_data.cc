@@ -1,0 +1,138 @@
+#include "attend/train/training_data.h"
+
+#include <algorithm>
+
+#include "attend/base/error.h"
+#include "attend/base/log.h"
+
+namespace attend {
+namespace {
+
+std::vector<ParallelFiles> training_files(const TrainOptions& options) {
+  std::vector<ParallelFiles> files;
+  for (std::size_t i = 0; i < options.train_source.size(); ++i) {
+    files.push_back({.source = options.train_source[i], .target = options.train_target[i]});
+  }
+  for (const std::string& tsv : options.train_tsv) files.push_back({.tsv = tsv});
+  for (std::size_t i = 0; i < options.corpus_weights.size(); ++i) {
+    files[i].weight = options.corpus_weights[i];
+  }
+  return files;
+}
+
+enum class Side { kSource, kTarget, kBoth };
+
+/// One side's lines, or both, of all corpora, one after the other.
+class TrainingLines {
+ public:
+  TrainingLines(const TrainOptions& options, Side side)
+      : files_(training_files(options)), skip_bad_lines_(options.skip_bad_lines), side_(side) {}
+
+  bool next(std::string& line) {
+    if (pending_target_) {
+      pending_target_ = false;
+      line = target_;
+      return true;
+    }
+    while (true) {
+      if (!reader_) {
+        if (next_file_ == files_.size()) return false;
+        reader_ = std::make_unique<ParallelReader>(files_[next_file_++], skip_bad_lines_,
+                                                   ReadOptions{.refuse_binary = true});
+      }
+      if (reader_->next(source_, target_)) break;
+      reader_.reset();
+    }
+    pending_target_ = side_ == Side::kBoth;
+    line = side_ == Side::kTarget ? target_ : source_;
+    return true;
+  }
+
+ private:
+  std::vector<ParallelFiles> files_;
+  bool skip_bad_lines_;
+  Side side_;
+  std::size_t next_file_ = 0;
+  std::unique_ptr<ParallelReader> reader_;
+  std::string source_, target_;
+  bool pending_target_ = false;
+};
+
+std::shared_ptr<const Tokenizer> train_tokenizer(const TrainOptions& options, Side side) {
+  static constexpr const char* kNames[] = {"source", "target", "joint"};
+  logger().info("training a {} tokenizer of {} pieces", kNames[static_cast<int>(side)],
+                options.vocabulary_size);
+  TrainingLines lines(options, side);
+  return std::make_shared<const Tokenizer>(Tokenizer::train(
+      {.type = options.subword_model == SubwordModel::kBpe ? TokenizerType::kBpe
+                                                           : TokenizerType::kUnigram,
+       .vocabulary_size = options.vocabulary_size,
+       .character_coverage = options.character_coverage,
+       .max_sentences = options.tokenizer_sample,
+       .seed = options.seed},
+      [&](std::string& line) { return lines.next(line); }));
+}
+
+void log_report(const char* what, const ParallelCorpus& corpus) {
+  for (const ParallelCorpus::Part& part : corpus.parts()) {
+    logger().info("{}: {}: {}", what, part.name, part.report.to_string());
+  }
+  logger().info("{}: {} source tokens, {} target tokens", what, corpus.source_tokens(),
+                corpus.target_tokens());
+}
+
+}  // namespace
+
+Tokenizers make_tokenizers(const TrainOptions& options) {
+  const auto load = [](const std::string& path) {
+    return std::make_shared<const Tokenizer>(Tokenizer::load(path));
+  };
+  if (!options.tokenizer.empty()) {
+    const auto both = load(options.tokenizer);
+    return {both, both};
+  }
+  if (options.source_tokenizer.empty() && options.target_tokenizer.empty() &&
+      options.joint_vocabulary) {
+    const auto both = train_tokenizer(options, Side::kBoth);
+    return {both, both};
+  }
+  return {options.source_tokenizer.empty() ? train_tokenizer(options, Side::kSource)
+                                           : load(options.source_tokenizer),
+          options.target_tokenizer.empty() ? train_tokenizer(options, Side::kTarget)
+                                           : load(options.target_tokenizer)};
+}
+
+TrainingData load_training_data(const TrainOptions& options, Tokenizers tokenizers) {
+  TrainingData data;
+  data.tokenizers = std::move(tokenizers);
+  data.train = std::make_unique<ParallelCorpus>(
+      ParallelCorpus::load({.corpora = training_files(options),
+                            .skip_bad_lines = options.skip_bad_lines,
+                            .max_length = std::min(options.max_length, options.model.max_length),
+                            .max_length_ratio = options.max_length_ratio,
+                            .threads = options.workers},
+                           *data.tokenizers.source, *data.tokenizers.target));
+  log_report("training data", *data.train);
+  const ParallelFiles valid{
+      .source = options.valid_source, .target = options.valid_target, .tsv = options.valid_tsv};
+  if (valid.source.empty() && valid.tsv.empty()) return data;
+  data.valid = std::make_unique<ParallelCorpus>(
+      ParallelCorpus::load({.corpora = {valid},
+                            .skip_bad_lines = options.skip_bad_lines,
+                            .max_length = options.model.max_length,
+                            .max_length_ratio = 0,
+                            .threads = options.workers},
+                           *data.tokenizers.source, *data.tokenizers.target));
+  log_report("validation data", *data.valid);
+  data.valid_text = read_parallel_text(valid, options.skip_bad_lines);
+  return data;
+}
+
+BatchOptions batch_options(const TrainOptions& options) {
+  return {.batch_tokens = options.batch_tokens,
+          .lanes = options.lanes,
+          .lane_tokens = options.lane_tokens,
+          .seed = options.seed};
+}
+
+}  // namespace attend

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "attend/data/batches.h"
+#include "attend/data/corpus.h"
+#include "attend/data/tokenizer.h"
+#include "attend/train/options.h"
+
+namespace attend {
+
+/// With a joint vocabulary both pointers are the same.
+struct Tokenizers {
+  std::shared_ptr<const Tokenizer> source;
+  std::shared_ptr<const Tokenizer> target;
+};
+
+/// All that a run reads: tokenizers, the training corpus as token ids, and the validation text.
+struct TrainingData {
+  Tokenizers tokenizers;
+  std::unique_ptr<ParallelCorpus> train;
+  std::unique_ptr<ParallelCorpus> valid;  ///< null without validation data
+  std::optional<ParallelText> valid_text;
+};
+
+/// Loads the tokenizers that the options name, or trains them on the training text.
+Tokenizers make_tokenizers(const TrainOptions& options);
+
+/// Reads and tokenizes everything; logs what was kept and what was left out, by reason (contract
+/// 9). Throws Error and UsageError as the readers do.
+TrainingData load_training_data(const TrainOptions& options, Tokenizers tokenizers);
+
+/// How a run cuts its corpus into updates.
+BatchOptions batch_options(const TrainOptions& options);
+
+}  // namespace attend

@@ -1,0 +1,37 @@
+#include "attend/train/validation.h"
+
+#include <cmath>
+
+#include "attend/metrics/bleu.h"
+#include "attend/metrics/chrf.h"
+
+namespace attend {
+
+Validator::Validator(const TrainOptions& options, const TrainingData& data,
+                     std::shared_ptr<const Transformer> model, Engine& engine)
+    : options_(options),
+      data_(data),
+      engine_(engine),
+      batches_(validation_batches(*data.valid, batch_options(options))),
+      translator_(std::move(model), data.tokenizers.source, data.tokenizers.target,
+                  {.search = {.beam_size = options.valid_beam_size,
+                              .length_penalty = options.valid_length_penalty},
+                   .workers = engine.workers().size()}) {}
+
+ValidationScores Validator::run() {
+  const LossSums sums = engine_.validate(batches_);
+  const double tokens = static_cast<double>(sums.tokens);
+  ValidationScores scores{.loss = sums.nll / tokens,
+                          .perplexity = std::exp(sums.nll / tokens),
+                          .accuracy = static_cast<double>(sums.correct) / tokens};
+  if (options_.validation_metric == ValidationMetric::kLoss) return scores;
+  std::vector<std::string> hypotheses;
+  for (const Translation& translation : translator_.translate(data_.valid_text->source)) {
+    hypotheses.push_back(translation.text());
+  }
+  scores.bleu = corpus_bleu(hypotheses, {data_.valid_text->target}).value;
+  scores.chrf = corpus_chrf(hypotheses, {data_.valid_text->target}).value;
+  return scores;
+}
+
+}  // namespace attend
