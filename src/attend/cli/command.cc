@@ -91,12 +91,16 @@ void Command::resolve(const OptionSet& options, const Assignments& config,
 
 std::vector<std::unique_ptr<Command>> make_commands() {
   std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(make_train_command());
+  commands.push_back(make_translate_command());
   commands.push_back(make_evaluate_command());
   commands.push_back(make_tokenizer_train_command());
   commands.push_back(make_tokenizer_encode_command());
   commands.push_back(make_tokenizer_decode_command());
   commands.push_back(make_average_command());
   commands.push_back(make_inspect_command());
+  commands.push_back(make_bench_train_command());
+  commands.push_back(make_bench_kernels_command());
   return commands;
 }
 

@@ -77,6 +77,24 @@ void StatusLine::show(const std::string& text) {
 
 void StatusLine::clear() { show(""); }
 
+void StatusLine::log_only(const std::string& text) {
+  if (sink_) sink_->set_level(spdlog::level::warn);
+  logger().info("{}", text);
+  if (sink_) sink_->set_level(spdlog::level::trace);
+}
+
+std::string short_text(const TrainProgress& progress) {
+  std::string text =
+      fmt::format("step {} ep {:.2f} loss {:.2f} ppl {:.2f} {:.0f} tok/s lr {:.2g} norm {:.2f}",
+                  progress.done.updates, progress.done.epochs, progress.loss, progress.perplexity,
+                  progress.tokens_per_second, progress.learning_rate, progress.gradient_norm);
+  if (progress.seconds_left < 0) return text;
+  const auto minutes = static_cast<int64_t>(progress.seconds_left / 60);
+  const auto seconds = static_cast<int64_t>(progress.seconds_left) % 60;
+  if (minutes >= 60) return text + fmt::format(" {}h{:02}m left", minutes / 60, minutes % 60);
+  return text + fmt::format(" {}m{:02}s left", minutes, seconds);
+}
+
 std::string first_columns(const std::string& text, size_t columns) {
   size_t end = 0;
   for (; end < text.size(); ++end) {

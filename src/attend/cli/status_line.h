@@ -3,6 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "attend/train/trainer.h"
+
 namespace attend {
 
 /// One line at the bottom of a terminal that is drawn anew again and again, such as a job's
@@ -21,11 +23,17 @@ class StatusLine {
   /// Draws `text`, cut to the width of the terminal.
   void show(const std::string& text);
   void clear();
+  /// Logs `text` as information, but not on the terminal where a line is drawn: there it would only
+  /// repeat what is seen.
+  void log_only(const std::string& text);
 
  private:
   class Sink;
   std::shared_ptr<Sink> sink_;
 };
+
+/// A run's progress on one line of a terminal; to_string of it is for logs.
+std::string short_text(const TrainProgress& progress);
 
 /// The first `columns` characters of UTF-8 text.
 std::string first_columns(const std::string& text, size_t columns);

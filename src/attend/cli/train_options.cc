@@ -126,15 +126,17 @@ void define_run(OptionSet& options, TrainOptions& train) {
 
 }  // namespace
 
-void define_model_options(OptionSet& options, std::string& preset_name, TransformerConfig& model) {
+Option& define_model_options(OptionSet& options, std::string& preset_name,
+                             TransformerConfig& model) {
   std::string presets;
   for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : "|") + name;
-  options.group("Model (defaults of the preset base)");
-  options.add("preset", preset_name, "Sets the fields below, which override it one by one")
-      .metavar(presets)
-      .first()
-      .quality()
-      .then([&] { model = preset(preset_name); });
+  options.group(fmt::format("Model (defaults of the preset {})", preset_name));
+  Option& preset_option =
+      options.add("preset", preset_name, "Sets the fields below, which override it one by one")
+          .metavar(presets)
+          .first()
+          .quality()
+          .then([&] { model = preset(preset_name); });
   options.add("layers", model.encoder_layers, "Both encoder_layers and decoder_layers")
       .shorthand()
       .default_is("")
@@ -154,6 +156,7 @@ void define_model_options(OptionSet& options, std::string& preset_name, Transfor
               "Source, target and output matrices are one; the decoder's two are; or none");
   options.add("attention_score", model.attention_score, "How a query and a key are compared");
   options.add("model_max_length", model.max_length, "Positions: tokens of the longest sequence");
+  return preset_option;
 }
 
 void define_train_options(OptionSet& options, TrainOptions& train) {

@@ -9,7 +9,9 @@ namespace attend {
 /// vocabulary sizes, which follow from the tokenizer.
 void define_train_options(OptionSet& options, TrainOptions& train);
 
-/// --preset and the model's fields, for commands that make a model of given sizes.
-void define_model_options(OptionSet& options, std::string& preset_name, TransformerConfig& model);
+/// --preset and the model's fields, for commands that make a model of given sizes. `model` holds
+/// the preset already. Returns the option --preset.
+Option& define_model_options(OptionSet& options, std::string& preset_name,
+                             TransformerConfig& model);
 
 }  // namespace attend

@@ -1,0 +1,148 @@
+#include <atomic>
+#include <chrono>
+
+#include "attend/base/error.h"
+#include "attend/base/log.h"
+#include "attend/cli/command.h"
+#include "attend/cli/config_file.h"
+#include "attend/cli/output.h"
+#include "attend/cli/signals.h"
+#include "attend/cli/status_line.h"
+#include "attend/cli/train_options.h"
+#include "attend/io/checkpoint.h"
+#include "attend/train/trainer.h"
+
+namespace attend {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kMostRecipeBytes = int64_t{16} << 20;
+
+class TrainCommand : public Command {
+ public:
+  std::string_view name() const override { return "train"; }
+  std::string_view summary() const override {
+    return "Train a translation model on parallel text, or go on with a run";
+  }
+  std::string_view details() const override {
+    return "The folder of a run holds the model to use (the best by validation, else the last), "
+           "checkpoints,\nthe options (recipe.yaml) and logs. A run that is there goes on with its "
+           "own options; workers,\nlimits and logging may be given anew. Ctrl-C and SIGTERM write "
+           "a checkpoint and stop.\n\n"
+           "Examples\n"
+           "  attend train --train-source train.en --train-target train.de --valid-source val.en "
+           "\\\n      --valid-target val.de --preset tiny --stop-after 30m --run runs/first\n"
+           "  attend train --config recipes/multi30k-tiny.yaml --run runs/m30k\n"
+           "  attend train --run runs/m30k";
+  }
+
+  void define(OptionSet& options) override { define_train_options(options, train_); }
+  void resolve(const OptionSet& options, const Assignments& config,
+               const Assignments& flags) override;
+  void run(const OptionSet& options) override;
+
+ private:
+  /// The options that the run was started with; none where there is no run.
+  Assignments recorded(const OptionSet& options) const;
+  void refuse_contradictions(const OptionSet& options, const Assignments& recorded) const;
+  void report(const TrainResult& result) const;
+
+  TrainOptions train_;
+};
+
+Assignments TrainCommand::recorded(const OptionSet& options) const {
+  const Path recipe = Path(train_.run) / "recipe.yaml";
+  if (train_.run.empty() || !std::filesystem::exists(recipe)) return {};
+  return parse_config(read_file(recipe, kMostRecipeBytes), recipe.string(), options);
+}
+
+void TrainCommand::refuse_contradictions(const OptionSet& options,
+                                         const Assignments& recorded) const {
+  TrainOptions before;
+  OptionSet before_options;
+  define_train_options(before_options, before);
+  before_options.apply({recorded});
+  const std::vector<std::string> contradictions = options.contradictions(before_options);
+  if (contradictions.empty()) return;
+  std::string list;
+  for (const std::string& each : contradictions) list += "\n  " + each;
+  fail_usage(
+      "{} holds a run with other options; leave them out to go on with it, or start another with "
+      "--run:{}",
+      train_.run, list);
+}
+
+void TrainCommand::resolve(const OptionSet& options, const Assignments& config,
+                           const Assignments& flags) {
+  options.apply({config, flags});  // says which run it is
+  const Assignments before = recorded(options);
+  const std::string run = train_.run;
+  if (!before.empty()) {
+    // Presets and single fields of all sources are ordered anew, from the defaults on.
+    train_ = TrainOptions();
+    options.apply({before, config, flags});
+    train_.run = run;
+    const bool asks_dry_run = std::any_of(flags.begin(), flags.end(),
+                                          [](const auto& each) { return each.name == "dry_run"; });
+    if (!asks_dry_run) train_.dry_run = false;
+    if (!list_checkpoints(run).empty()) refuse_contradictions(options, before);
+  }
+  train_.validate();
+}
+
+void TrainCommand::run(const OptionSet& options) {
+  if (train_.run.empty() && !train_.dry_run) {
+    fail_usage("--run DIR is missing: the folder of the run, new or to be gone on with");
+  }
+  if (train_.train_source.empty() && train_.train_tsv.empty()) {
+    fail_usage(
+        "there is no training data: give --train-source FILE and --train-target FILE, or "
+        "--train-tsv FILE{}",
+        train_.run.empty() ? "" : "; there is no run to go on with in " + train_.run);
+  }
+  if (train_.dry_run) return print(dry_run(train_));
+
+  const StopSignals signals;
+  TrainHooks hooks;
+  hooks.stop = &signals.stop();
+  hooks.recipe = to_yaml(options);
+  TrainResult result;
+  {
+    StatusLine status;
+    auto drawn = Clock::time_point();
+    hooks.on_update = [&](const TrainProgress& progress) {
+      if (!status.is_drawn() || Clock::now() - drawn < std::chrono::milliseconds(100)) return;
+      drawn = Clock::now();
+      status.show(short_text(progress));
+    };
+    hooks.on_log = [&](const TrainProgress& progress) { status.log_only(to_string(progress)); };
+    result = train(train_, hooks);
+  }
+  report(result);
+  signals.finish();
+}
+
+void TrainCommand::report(const TrainResult& result) const {
+  if (result.finished.empty()) return;  // the trainer has said how to go on
+  if (result.already_finished) {
+    logger().info(
+        "{} is finished: {}, after {} updates and {:.2f} epochs. To train further, give a larger "
+        "limit: attend train --run {} --stop-after ...",
+        train_.run, result.finished, result.done.updates, result.done.epochs, train_.run);
+    return;
+  }
+  const std::string best = result.best_criterion
+                               ? fmt::format("; the best by {} is of update {}",
+                                             name_of(train_.validation_metric), result.best_update)
+                               : "";
+  logger().info("finished: {}, after {} updates and {:.2f} epochs{}", result.finished,
+                result.done.updates, result.done.epochs, best);
+  logger().info("translate with it: attend translate --model {} < INPUT > OUTPUT", train_.run);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_train_command() { return std::make_unique<TrainCommand>(); }
+
+}  // namespace attend

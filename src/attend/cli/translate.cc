@@ -1,0 +1,134 @@
+#include <unistd.h>
+
+#include <chrono>
+
+#include "attend/base/error.h"
+#include "attend/base/log.h"
+#include "attend/cli/command.h"
+#include "attend/cli/output.h"
+#include "attend/cli/status_line.h"
+#include "attend/search/load_model.h"
+#include "attend/search/translator.h"
+#include "attend/train/bench.h"
+
+namespace attend {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::optional<DType> dtype_of(Precision precision) {
+  if (precision == Precision::kFloat32) return DType::kFloat32;
+  if (precision == Precision::kBFloat16) return DType::kBFloat16;
+  return std::nullopt;
+}
+
+class TranslateCommand : public Command {
+ public:
+  std::string_view name() const override { return "translate"; }
+  std::string_view summary() const override {
+    return "Translate text line by line with a trained model";
+  }
+  std::string_view details() const override {
+    return "One line comes out for each line that goes in, in the same order. With --n-best above "
+           "1 there are\nup to as many, each \"INDEX ||| TRANSLATION ||| SCORE\": the index counts "
+           "lines from 0, the best\ncomes first, and the score is log P / ((5 + |Y|) / 6)^alpha, "
+           "with natural logarithms and alpha the\nlength penalty.\n\n"
+           "Example\n  attend translate --model runs/m30k < test.en > test.out";
+  }
+
+  void define(OptionSet& options) override {
+    options.group("Text");
+    options.add("model", model_, "A model folder, or the folder of a run")
+        .positional()
+        .metavar("DIR");
+    options.add("input", input_, "Text to translate; .gz or not; - is standard input")
+        .metavar("FILE");
+    options.add("output", output_, "- is standard output").metavar("FILE");
+    options.group("Search");
+    SearchOptions& search = translator_.search;
+    options.add("beam_size", search.beam_size, "Hypotheses kept; 1 is greedy search").quality();
+    options.add("length_penalty", search.length_penalty, "Alpha: larger ones favour longer text")
+        .quality();
+    options
+        .add("max_extra_length", search.max_extra_length,
+             "Tokens that a translation may have more than its sentence")
+        .quality();
+    options.add("n_best", search.n_best, "Translations a line, at most beam_size");
+    options.group("Speed and memory");
+    options.add("batch_tokens", search.batch_tokens,
+                "Source tokens that a worker searches at once; it does not change the result");
+    options.add("workers", translator_.workers, "Threads; 0 is one a core");
+    options
+        .add("precision", precision_, "Of matrix products; auto is bfloat16 where the CPU has it")
+        .quality();
+  }
+
+  void resolve(const OptionSet& options, const Assignments& config,
+               const Assignments& flags) override {
+    Command::resolve(options, config, flags);
+    translator_.precision = dtype_of(precision_);
+    translator_.validate();
+  }
+
+  void run(const OptionSet& options) override;
+
+ private:
+  void write(Output& output, int64_t index, const Translation& translation) const;
+
+  std::string model_;
+  std::string input_ = "-";
+  std::string output_ = "-";
+  TranslatorOptions translator_;
+  Precision precision_ = Precision::kAuto;
+};
+
+void TranslateCommand::write(Output& output, int64_t index, const Translation& translation) const {
+  if (translator_.search.n_best == 1) {
+    output.write_line(translation.text());
+  } else {
+    for (const Alternative& each : translation.alternatives) {
+      output.write_line(fmt::format("{} ||| {} ||| {:.6f}", index, each.text, each.score));
+    }
+  }
+  output.flush();
+}
+
+void TranslateCommand::run(const OptionSet&) {
+  if (model_.empty()) fail_usage("--model DIR is missing: a model folder, or the folder of a run");
+  TranslatorOptions settings = translator_;
+  settings.workers = resolve_workers(translator_.workers);
+  LineReader reader(input_);
+  const Translator translator(model_, settings);
+  Output output(output_);
+  if (input_ == "-" && isatty(STDIN_FILENO) != 0) {
+    logger().info("type a line to translate; Ctrl-D ends");
+  }
+  // Not over the translations, where they go to the terminal as well.
+  std::optional<StatusLine> status;
+  if (output_ != "-" || isatty(STDOUT_FILENO) == 0) status.emplace();
+
+  const auto start = Clock::now();
+  auto drawn = start;
+  int64_t lines = 0;
+  const TranslationCounts counts =
+      translator.translate_stream(reader, [&](const Translation& translation) {
+        write(output, lines++, translation);
+        if (!status || Clock::now() - drawn < std::chrono::milliseconds(100)) return;
+        drawn = Clock::now();
+        const std::chrono::duration<double> passed = drawn - start;
+        status->show(fmt::format("{} lines, {:.0f} lines/s", lines,
+                                 static_cast<double>(lines) / passed.count()));
+      });
+  status.reset();
+  const std::chrono::duration<double> passed = Clock::now() - start;
+  logger().info("{} lines, {} tokens in {:.1f} s ({:.0f} tokens/s; {} workers, {})", counts.lines,
+                counts.target_tokens, passed.count(),
+                static_cast<double>(counts.target_tokens) / passed.count(), translator.workers(),
+                name_of(translator.compute()));
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_translate_command() { return std::make_unique<TranslateCommand>(); }
+
+}  // namespace attend
