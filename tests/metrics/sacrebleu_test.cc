@@ -192,17 +192,15 @@ std::vector<PublishedScores> published_scores(const std::filesystem::path& table
 class Newstest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(folder_ / "expected.tsv")) {
-      GTEST_SKIP() << folder_ << " with newstest2017 and its scores is not there";
+    if (!std::filesystem::exists(folder / "expected.tsv")) {
+      GTEST_SKIP() << folder << " with newstest2017 and its scores is not there";
     }
-    references_ = {read_gz(folder_ / "ref.de.gz")};
+    references = {read_gz(folder / "ref.de.gz")};
   }
-  Lines output_of(const std::string& system) const {
-    return read_gz(folder_ / (system + ".de.gz"));
-  }
+  Lines output_of(const std::string& system) const { return read_gz(folder / (system + ".de.gz")); }
 
-  std::filesystem::path folder_ = shared_folder();
-  References references_;
+  std::filesystem::path folder = shared_folder();
+  References references;
 };
 using Contract25Newstest = Newstest;
 
@@ -212,16 +210,16 @@ TEST_F(Contract25Newstest, ScoresAreThePublishedOnes) {
   chrf2.eps_smoothing = chrf_plus_plus.eps_smoothing = true;
   chrf_plus_plus.word_order = 2;
   int systems = 0;
-  for (const PublishedScores& published : published_scores(folder_ / "expected.tsv")) {
+  for (const PublishedScores& published : published_scores(folder / "expected.tsv")) {
     ++systems;
     const Lines hypotheses = output_of(published.system);
     const auto& name = published.system;
-    expect_printed(corpus_bleu(hypotheses, references_).value, published.bleu, name + " BLEU");
-    expect_printed(corpus_ter(hypotheses, references_).value / 100, published.ter, name + " TER");
+    expect_printed(corpus_bleu(hypotheses, references).value, published.bleu, name + " BLEU");
+    expect_printed(corpus_ter(hypotheses, references).value / 100, published.ter, name + " TER");
     if (published.chrf2.empty()) continue;
-    expect_printed(corpus_chrf(hypotheses, references_, chrf2).value, published.chrf2,
+    expect_printed(corpus_chrf(hypotheses, references, chrf2).value, published.chrf2,
                    name + " chrF2");
-    expect_printed(corpus_chrf(hypotheses, references_, chrf_plus_plus).value,
+    expect_printed(corpus_chrf(hypotheses, references, chrf_plus_plus).value,
                    published.chrf_plus_plus, name + " chrF++");
   }
   EXPECT_EQ(systems, 8);
@@ -232,10 +230,10 @@ TEST_F(Contract25Newstest, DefaultsAreSacrebleus) {
   ChrfOptions chrf_plus_plus;
   chrf_plus_plus.word_order = 2;
   const Lines first = output_of("C-3MA.4959"), second = output_of("FBK.4870");
-  EXPECT_EQ(corpus_chrf(first, references_).format_value(6), "51.953280");
-  EXPECT_EQ(corpus_chrf(second, references_).format_value(6), "54.715188");
-  EXPECT_EQ(corpus_chrf(first, references_, chrf_plus_plus).format_value(6), "49.169752");
-  EXPECT_EQ(corpus_chrf(second, references_, chrf_plus_plus).format_value(6), "52.237990");
+  EXPECT_EQ(corpus_chrf(first, references).format_value(6), "51.953280");
+  EXPECT_EQ(corpus_chrf(second, references).format_value(6), "54.715188");
+  EXPECT_EQ(corpus_chrf(first, references, chrf_plus_plus).format_value(6), "49.169752");
+  EXPECT_EQ(corpus_chrf(second, references, chrf_plus_plus).format_value(6), "52.237990");
 }
 
 }  // namespace

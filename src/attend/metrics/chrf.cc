@@ -48,17 +48,14 @@ std::vector<uint32_t> words_of(std::string_view line, WordIds& ids) {
   std::vector<uint32_t> words;
   for (const std::string_view word : split_words(line)) {
     const size_t last = word.size() - 1;
-    if (word.size() == 1) {
-      words.push_back(ids[word]);
-    } else if (is_ascii_punctuation(word[last])) {
-      words.push_back(ids[word.substr(0, last)]);
-      words.push_back(ids[word.substr(last)]);
-    } else if (is_ascii_punctuation(word[0])) {
-      words.push_back(ids[word.substr(0, 1)]);
-      words.push_back(ids[word.substr(1)]);
-    } else {
-      words.push_back(ids[word]);
+    size_t cut = 0;  // where the word comes apart; 0 for nowhere
+    if (last > 0 && is_ascii_punctuation(word[last])) {
+      cut = last;
+    } else if (last > 0 && is_ascii_punctuation(word[0])) {
+      cut = 1;
     }
+    if (cut > 0) words.push_back(ids[word.substr(0, cut)]);
+    words.push_back(ids[word.substr(cut)]);
   }
   return words;
 }
@@ -90,14 +87,15 @@ void append_orders(std::vector<double>& row, Symbols hypothesis, Symbols referen
 /// The mean over orders of F-scores, each with a small number for what is undefined.
 double mean_of_f_scores(std::span<const double> sums, double factor) {
   constexpr double kEpsilon = 1e-16;
-  double total = 0;
+  double total = 0, orders = 0;
   for (size_t i = 0; i < sums.size(); i += 3) {
     const double precision = sums[i] > 0 ? sums[i + 2] / sums[i] : kEpsilon;
     const double recall = sums[i + 1] > 0 ? sums[i + 2] / sums[i + 1] : kEpsilon;
     const double denominator = factor * precision + recall;
     total += denominator > 0 ? (1 + factor) * precision * recall / denominator : kEpsilon;
+    ++orders;
   }
-  return 100 * total / static_cast<double>(sums.size() / 3);
+  return 100 * total / orders;
 }
 
 /// The F-score of the means over those orders that both sides are long enough for.

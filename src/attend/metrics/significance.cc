@@ -105,7 +105,7 @@ std::vector<PairedResult> paired_bootstrap(std::span<const SegmentStatistics> sy
     } else {
       result.p_value = p_value(baseline, scores, std::abs(result.value - results[0].value));
     }
-    results.push_back(std::move(result));
+    results.push_back(result);
   }
   return results;
 }
