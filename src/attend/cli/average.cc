@@ -28,6 +28,7 @@ class AverageCommand : public Command {
     options.add("last", last_, "How many of them");
     options.add("output", output_, "The model folder to write").metavar("DIR");
   }
+  void require() const override;
   void run(const OptionSet&) override;
 
  private:
@@ -41,12 +42,16 @@ class AverageCommand : public Command {
   std::string output_;
 };
 
-std::vector<Path> AverageCommand::paths() const {
+void AverageCommand::require() const {
   if (models_.empty() == run_.empty()) {
     fail_usage("expected either --run DIR or the models to average");
   }
-  if (run_.empty()) return {models_.begin(), models_.end()};
   if (last_ < 1) fail_usage("last: found {}, expected a whole number of at least 1", last_);
+  if (output_.empty()) fail_usage("--output DIR is missing: the model folder to write");
+}
+
+std::vector<Path> AverageCommand::paths() const {
+  if (run_.empty()) return {models_.begin(), models_.end()};
   const std::vector<CheckpointFile> checkpoints = list_checkpoints(run_);
   if (static_cast<int64_t>(checkpoints.size()) < last_) {
     fail("{} has {} checkpoints, expected at least {} (--last)", run_, checkpoints.size(), last_);
@@ -65,7 +70,6 @@ Path AverageCommand::home_of(const Path& path) {
 }
 
 void AverageCommand::run(const OptionSet&) {
-  if (output_.empty()) fail_usage("--output DIR is missing: the model folder to write");
   const std::vector<Path> inputs = paths();
   const ModelFiles first = load_model_directory(home_of(inputs[0]));
   save_model_directory(output_, first.config, first.source_tokenizer, first.target_tokenizer,

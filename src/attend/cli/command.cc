@@ -26,6 +26,7 @@ void run_command(Command& command, const std::vector<std::string>& arguments) {
       call.config.empty() ? Assignments{} : read_config(call.config, options);
   command.resolve(options, config, call.flags);
   if (call.dump_config) return print(to_yaml(options));
+  command.require();
   const std::string quality = options.quality_summary();
   if (!quality.empty()) logger().info("attend {}: {}", command.name(), quality);
   command.run(options);

@@ -29,6 +29,8 @@ class Command {
   /// checks across options overrides it. It runs before --dump-config prints.
   virtual void resolve(const OptionSet& options, const Assignments& config,
                        const Assignments& flags);
+  /// Throws UsageError where an option is missing that the job cannot do without.
+  virtual void require() const {}
   /// The job. Throws UsageError for a wrong call and Error for a job that failed.
   virtual void run(const OptionSet& options) = 0;
 };

@@ -76,6 +76,7 @@ class EvaluateCommand : public Command {
 
   void resolve(const OptionSet& options, const Assignments& config,
                const Assignments& flags) override;
+  void require() const override;
   void run(const OptionSet& options) override;
 
  private:
@@ -120,7 +121,7 @@ void EvaluateCommand::resolve(const OptionSet& options, const Assignments& confi
   }
 }
 
-void EvaluateCommand::read_text() {
+void EvaluateCommand::require() const {
   if (references_.empty())
     fail_usage("--reference FILE is missing: the translations to compare with");
   for (const std::string& path : references_) {
@@ -128,6 +129,9 @@ void EvaluateCommand::read_text() {
       fail_usage("reference and hypothesis are both standard input; name a file for one of them");
     }
   }
+}
+
+void EvaluateCommand::read_text() {
   for (const std::string& path : references_) reference_lines_.push_back(read_lines(path));
   hypothesis_lines_ = read_lines(hypothesis_);
   const std::string hypothesis = hypothesis_ == "-" ? "standard input" : hypothesis_;

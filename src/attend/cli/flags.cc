@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -15,13 +16,9 @@ bool is_flag_like(const std::string& argument) {
   return argument.size() > 2 && argument.starts_with("--");
 }
 
-/// What CLI11 is to look for: "--tokenizer", "--x,!--no-x", or "--model,model" where the flag may
-/// be left out.
+/// What CLI11 is to look for: "--tokenizer" or "--x,!--no-x".
 std::string cli11_names(const Option& option) {
-  std::string names = option.flag();
-  if (option.is_flag) names += ",!" + option.negative_flag();
-  if (option.is_positional) names += "," + option.name;
-  return names;
+  return option.flag() + (option.is_flag ? ",!" + option.negative_flag() : "");
 }
 
 CLI::Option* declare(CLI::App& app, const Option& option) {
@@ -58,12 +55,8 @@ void check_values(const std::vector<std::string>& arguments, const OptionSet& op
   }
 }
 
-[[noreturn]] void fail_on_extra(const std::string& argument, const Command& command,
-                                const OptionSet& options) {
-  if (!argument.starts_with("-")) {
-    fail_usage("found the argument \"{}\", which attend {} does not take; see attend {} --help",
-               argument, command.name(), command.name());
-  }
+[[noreturn]] void fail_on_unknown(const std::string& argument, const Command& command,
+                                  const OptionSet& options) {
   const std::string flag = argument.substr(0, argument.find('='));
   std::vector<std::string> known = {"--config", "--dump-config", "--quiet", "--help"};
   for (const Option& option : options.options()) {
@@ -74,11 +67,40 @@ void check_values(const std::vector<std::string>& arguments, const OptionSet& op
              nearest_name(flag, known));
 }
 
-void add_assignment(Call& call, const Option& option, const CLI::Option& declared) {
-  if (declared.count() == 0) return;
-  std::vector<std::string> values = declared.results();
-  if (option.is_flag) values = {values.back()};
-  if (!option.is_list && values.size() > 1) fail_usage("{} is given twice", option.flag());
+/// What stands on the command line without a flag belongs to the option that allows it.
+std::vector<std::string> positional_values(const std::vector<std::string>& extras,
+                                           const Command& command, const OptionSet& options) {
+  const bool allowed = std::any_of(options.options().begin(), options.options().end(),
+                                   [](const Option& option) { return option.is_positional; });
+  std::vector<std::string> values;
+  bool flags_ended = false;
+  for (const std::string& extra : extras) {
+    if (!flags_ended && extra == "--") {
+      flags_ended = true;
+      continue;
+    }
+    if (!flags_ended && extra.size() > 1 && extra[0] == '-') {
+      fail_on_unknown(extra, command, options);
+    }
+    if (!allowed) {
+      fail_usage("found the argument \"{}\", which attend {} does not take; see attend {} --help",
+                 extra, command.name(), command.name());
+    }
+    values.push_back(extra);
+  }
+  return values;
+}
+
+void add_assignment(Call& call, const Option& option, const CLI::Option& declared,
+                    const std::vector<std::string>& positional) {
+  std::vector<std::string> values;
+  if (declared.count() > 0) values = declared.results();
+  if (option.is_flag && !values.empty()) values = {values.back()};
+  if (option.is_positional) values.insert(values.end(), positional.begin(), positional.end());
+  if (values.empty()) return;
+  if (!option.is_list && values.size() > 1) {
+    fail_usage("{} is given twice: \"{}\" and \"{}\"", option.flag(), values[0], values[1]);
+  }
   call.flags.push_back({option.name, values, option.flag()});
 }
 
@@ -105,10 +127,9 @@ Call parse_flags(const std::vector<std::string>& arguments, const Command& comma
     throw UsageError(error.what());
   }
   if (call.help) return call;
-  const std::vector<std::string> extras = app.remaining();
-  if (!extras.empty()) fail_on_extra(extras[0], command, options);
+  const std::vector<std::string> positional = positional_values(app.remaining(), command, options);
   for (const Option& option : options.options()) {
-    add_assignment(call, option, *declared.at(&option));
+    add_assignment(call, option, *declared.at(&option), positional);
   }
   return call;
 }

@@ -16,10 +16,10 @@ class InspectCommand : public Command {
   void define(OptionSet& options) override {
     options.add("model", model_, "What to look at").positional().metavar("PATH");
   }
-  void run(const OptionSet&) override {
+  void require() const override {
     if (model_.empty()) fail_usage("MODEL is missing: a model folder or a file in it");
-    print(inspect(model_));
   }
+  void run(const OptionSet&) override { print(inspect(model_)); }
 
  private:
   std::string model_;

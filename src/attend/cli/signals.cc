@@ -29,11 +29,13 @@ StopSignals::StopSignals() {
   received = 0;
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 StopSignals::~StopSignals() {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGPIPE, SIG_DFL);
 }
 
 const std::atomic<bool>& StopSignals::stop() const { return stop_asked; }

@@ -5,7 +5,8 @@
 namespace attend {
 
 /// While one lives, Ctrl-C and SIGTERM ask a job to stop after what it is doing, and say so; the
-/// same signal again ends the process at once. One at a time.
+/// same signal again ends the process at once. A pipe that nobody reads any more, of a log say, is
+/// an error of writing and does not end the job. One at a time.
 class StopSignals {
  public:
   StopSignals();

@@ -40,9 +40,12 @@ class TokenizerTrainCommand : public Command {
     options.add("seed", training_.seed, "Of that sample");
   }
 
-  void run(const OptionSet&) override {
+  void require() const override {
     if (input_.empty()) fail_usage("--input FILE is missing: the text to train on");
     if (output_.empty()) fail_usage("--output FILE is missing: where the tokenizer goes");
+  }
+
+  void run(const OptionSet&) override {
     training_.type =
         subword_model_ == SubwordModel::kUnigram ? TokenizerType::kUnigram : TokenizerType::kBpe;
     const Tokenizer tokenizer = Tokenizer::train(training_, input_);
@@ -67,8 +70,11 @@ class TokenizerStreamCommand : public Command {
     options.add("ids", ids_, "Numbers of pieces instead of pieces");
   }
 
-  void run(const OptionSet&) override {
+  void require() const override {
     if (tokenizer_.empty()) fail_usage("--tokenizer FILE is missing: a SentencePiece model");
+  }
+
+  void run(const OptionSet&) override {
     const Tokenizer tokenizer = Tokenizer::load(tokenizer_);
     LineReader reader(input_);
     Output output(output_);

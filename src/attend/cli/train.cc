@@ -40,6 +40,7 @@ class TrainCommand : public Command {
   void define(OptionSet& options) override { define_train_options(options, train_); }
   void resolve(const OptionSet& options, const Assignments& config,
                const Assignments& flags) override;
+  void require() const override;
   void run(const OptionSet& options) override;
 
  private:
@@ -91,7 +92,7 @@ void TrainCommand::resolve(const OptionSet& options, const Assignments& config,
   train_.validate();
 }
 
-void TrainCommand::run(const OptionSet& options) {
+void TrainCommand::require() const {
   if (train_.run.empty() && !train_.dry_run) {
     fail_usage("--run DIR is missing: the folder of the run, new or to be gone on with");
   }
@@ -101,6 +102,9 @@ void TrainCommand::run(const OptionSet& options) {
         "--train-tsv FILE{}",
         train_.run.empty() ? "" : "; there is no run to go on with in " + train_.run);
   }
+}
+
+void TrainCommand::run(const OptionSet& options) {
   if (train_.dry_run) return print(dry_run(train_));
 
   const StopSignals signals;

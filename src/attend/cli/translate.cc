@@ -70,6 +70,12 @@ class TranslateCommand : public Command {
     translator_.validate();
   }
 
+  void require() const override {
+    if (model_.empty()) {
+      fail_usage("--model DIR is missing: a model folder, or the folder of a run");
+    }
+  }
+
   void run(const OptionSet& options) override;
 
  private:
@@ -94,7 +100,6 @@ void TranslateCommand::write(Output& output, int64_t index, const Translation& t
 }
 
 void TranslateCommand::run(const OptionSet&) {
-  if (model_.empty()) fail_usage("--model DIR is missing: a model folder, or the folder of a run");
   TranslatorOptions settings = translator_;
   settings.workers = resolve_workers(translator_.workers);
   LineReader reader(input_);

@@ -1,0 +1,256 @@
+// Jobs end to end through the command, on one small run that is trained once: contracts 22 to 24.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "tests/cli/process.h"
+
+namespace attend {
+namespace {
+
+using testing::ContainsRegex;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+/// Sentences of a few words, the second language spelled in capitals.
+std::string sentences(bool capitals) {
+  const std::vector<std::string> words = {"one", "two", "three", "four", "five", "six", "seven"};
+  std::string text;
+  for (size_t i = 0; i < 300; ++i) {
+    for (size_t word = 0; word < 2 + i % 5; ++word) {
+      text += (word ? " " : "") + words[(i * 3 + word * word) % words.size()];
+    }
+    text += '\n';
+  }
+  if (capitals) std::transform(text.begin(), text.end(), text.begin(), ::toupper);
+  return text;
+}
+
+class Job : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TemporaryFolder>();
+    folder_->file("a", sentences(false));
+    folder_->file("b", sentences(true));
+    trained_ = run(train_arguments("run"));
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+
+  static std::vector<std::string> train_arguments(const std::string& run_name) {
+    return {"train",
+            "--train-source",
+            path("a"),
+            "--train-target",
+            path("b"),
+            "--run",
+            path(run_name),
+            "--preset",
+            "tiny",
+            "--layers",
+            "1",
+            "--d-model",
+            "32",
+            "--d-ff",
+            "64",
+            "--heads",
+            "2",
+            "--vocabulary-size",
+            "300",
+            "--batch-tokens",
+            "200",
+            "--stop-after",
+            "12u",
+            "--log-every",
+            "4",
+            "--checkpoint-every",
+            "4u",
+            "--warmup",
+            "10",
+            "--workers",
+            "2"};
+  }
+  static std::vector<std::string> with(std::vector<std::string> arguments,
+                                       const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  static std::string path(const std::string& name) { return folder_->path(name); }
+
+  void SetUp() override { ASSERT_EQ(trained_.status, 0) << trained_.err; }
+
+  static std::unique_ptr<TemporaryFolder> folder_;
+  static Finished trained_;
+};
+
+std::unique_ptr<TemporaryFolder> Job::folder_;
+Finished Job::trained_;
+
+class Contract22Job : public Job {};
+class Contract23Job : public Job {};
+class Contract24Job : public Job {};
+
+TEST_F(Contract22Job, DefaultsThatChangeQualityArePrinted) {
+  EXPECT_THAT(trained_.err, HasSubstr("preset tiny"));
+  EXPECT_THAT(trained_.err, HasSubstr("label_smoothing 0.1"));
+  const Finished finished = run({"translate", "--model", path("run")}, "one two\n");
+  ASSERT_EQ(finished.status, 0) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("beam_size 4, length_penalty 0.6, max_extra_length 50"));
+}
+
+TEST_F(Contract22Job, TheRecipeOfARunReproducesIt) {
+  const Finished again =
+      run({"train", "--config", path("run/recipe.yaml"), "--run", path("again")});
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(contents_of(path("again/model.safetensors")),
+            contents_of(path("run/model.safetensors")));
+}
+
+TEST_F(Contract23Job, ProgressIsLoggedInLinesWhereThereIsNoTerminal) {
+  EXPECT_EQ(trained_.out, "");
+  EXPECT_THAT(trained_.err, ContainsRegex("\nupdate 4, epoch [0-9.]+, loss "));
+  EXPECT_THAT(trained_.err, ContainsRegex("\nupdate 12, "));
+  EXPECT_THAT(trained_.err, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(trained_.err, Not(HasSubstr("\r")));
+}
+
+TEST_F(Contract23Job, ProgressIsDrawnOnATerminal) {
+  const Finished drawn = run_on_terminal(train_arguments("drawn"));
+  EXPECT_EQ(drawn.status, 0);
+  EXPECT_THAT(drawn.err, ContainsRegex("\r\x1b\\[Kstep [0-9]+ ep [0-9.]+ loss "));
+  EXPECT_THAT(drawn.err, Not(HasSubstr("\nupdate 4,")));
+  // Lines of the log begin where nothing stands, and the job ends on an empty line.
+  EXPECT_THAT(drawn.err, ContainsRegex("(\n|\x1b\\[K)finished: "));
+  EXPECT_THAT(drawn.err, EndsWith("\n"));
+  EXPECT_THAT(contents_of(path("drawn/train.log")), HasSubstr("update 4,"));
+}
+
+TEST_F(Contract23Job, QuietLeavesOnlyErrors) {
+  const Finished training = run(with(train_arguments("quiet"), {"--quiet"}));
+  EXPECT_EQ(training.status, 0);
+  EXPECT_EQ(training.out + training.err, "");
+  const Finished translating =
+      run({"translate", "--model", path("run"), "--quiet"}, "one two\n\nthree\n");
+  EXPECT_EQ(translating.err, "");
+  EXPECT_EQ(std::count(translating.out.begin(), translating.out.end(), '\n'), 3);
+  const Finished failing = run({"translate", "--model", path("none"), "--quiet"});
+  EXPECT_THAT(failing.err, StartsWith("error: "));
+}
+
+TEST_F(Contract24Job, NumbersThatTheMachineCannotGiveAreErrorsOrStatedFallbacks) {
+  const Finished none = run({"translate", "--model", path("run"), "--workers", "100000"}, "one\n");
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, HasSubstr("workers"));
+  EXPECT_THAT(none.err, HasSubstr("100000"));
+  const Finished many = run({"translate", "--model", path("run"), "--workers", "300"}, "one\n");
+  EXPECT_EQ(many.status, 0);
+  EXPECT_THAT(many.err, HasSubstr("warning: 300 workers on "));
+  EXPECT_EQ(many.out, run({"translate", "--model", path("run")}, "one\n").out);
+  const Finished training = run(with(train_arguments("w"), {"--workers", "100000"}));
+  EXPECT_EQ(training.status, 2);
+  const Finished half =
+      run({"translate", "--model", path("run"), "--precision", "bfloat16"}, "one\n");
+  EXPECT_EQ(half.status, 0) << half.err;
+  EXPECT_THAT(half.err, ContainsRegex("bfloat16|float32"));
+}
+
+TEST_F(Job, ResumingWithOtherOptionsListsThem) {
+  const Finished finished =
+      run({"train", "--run", path("run"), "--dropout", "0.25", "--seed", "9", "--log-every", "2"});
+  EXPECT_EQ(finished.status, 2);
+  EXPECT_THAT(finished.err, HasSubstr("\n  dropout: 0.3 in the run, 0.25 asked for"));
+  EXPECT_THAT(finished.err, HasSubstr("\n  seed: 1 in the run, 9 asked for"));
+  EXPECT_THAT(finished.err, Not(HasSubstr("log_every:")));
+}
+
+TEST_F(Job, AFinishedRunSaysHowToGoOn) {
+  const Finished finished = run({"train", "--run", path("run")});
+  EXPECT_EQ(finished.status, 0) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("is finished: stop_after 12u reached"));
+  EXPECT_THAT(finished.err, HasSubstr("--stop-after"));
+  // The same call as the first time is no contradiction.
+  EXPECT_EQ(run(train_arguments("run")).status, 0);
+}
+
+TEST_F(Job, NBestIsWrittenAsDocumented) {
+  const Finished finished =
+      run({"translate", "--model", path("run"), "--n-best", "2", "--quiet"}, "one two\n\n");
+  ASSERT_EQ(finished.status, 0) << finished.err;
+  EXPECT_THAT(finished.out, ContainsRegex("^0 \\|\\|\\| .* \\|\\|\\| -?[0-9.]+\n0 \\|\\|\\| "));
+  EXPECT_THAT(finished.out, HasSubstr("\n1 |||  ||| "));
+}
+
+TEST_F(Job, InspectAndAverage) {
+  const Finished inspected = run({"inspect", path("run")});
+  EXPECT_EQ(inspected.status, 0) << inspected.err;
+  EXPECT_THAT(inspected.out, HasSubstr("d_model"));
+  const Finished averaged =
+      run({"average", "--run", path("run"), "--last", "2", "--output", path("average")});
+  EXPECT_EQ(averaged.status, 0) << averaged.err;
+  const Finished translated = run({"translate", path("average"), "--quiet"}, "one\n");
+  EXPECT_EQ(translated.status, 0) << translated.err;
+  EXPECT_EQ(run({"average", "--run", path("run"), "--last", "99", "--output", path("x")}).status,
+            1);
+  // The average of a model with itself is the model.
+  ASSERT_EQ(run({"average", path("run"), path("run"), "--output", path("same")}).status, 0);
+  const std::vector<std::string> translate_rest = {"--quiet", "--precision", "float32"};
+  EXPECT_EQ(run(with({"translate", path("same")}, translate_rest), "one two\n").out,
+            run(with({"translate", path("run")}, translate_rest), "one two\n").out);
+}
+
+TEST_F(Job, DryRunWritesNothing) {
+  const Finished finished = run(with(train_arguments("dry"), {"--dry-run"}));
+  EXPECT_EQ(finished.status, 0) << finished.err;
+  EXPECT_NE(finished.out, "");
+  EXPECT_FALSE(std::filesystem::exists(path("dry")));
+}
+
+TEST_F(Job, TokenizersCarryEveryCharacter) {
+  const std::string model = path("run/tokenizer.model");
+  const std::string text =
+      "one  two \t three\n\n\xe2\x80\xa6 \xc2\xbd \xef\xac\x81 \xc2\xb2 "
+      "\xf0\x9f\x98\x80 \xe2\x96\x81 <s>\n  \n";
+  for (const std::vector<std::string>& ids :
+       {std::vector<std::string>{}, std::vector<std::string>{"--ids"}}) {
+    const Finished encoded = run(with({"tokenizer", "encode", model}, ids), text);
+    ASSERT_EQ(encoded.status, 0) << encoded.err;
+    const Finished decoded = run(with({"tokenizer", "decode", model}, ids), encoded.out);
+    EXPECT_EQ(decoded.status, 0) << decoded.err;
+    EXPECT_EQ(decoded.out, text);
+  }
+  const Finished bad = run({"tokenizer", "encode", model}, "one \xff two\n");
+  EXPECT_EQ(bad.status, 0);
+  EXPECT_THAT(bad.err, HasSubstr("warning: standard input:1: "));
+  for (const char* line : {"-1\n", "1 99999\n", "one\n"}) {
+    const Finished wrong = run({"tokenizer", "decode", model, "--ids"}, line);
+    EXPECT_EQ(wrong.status, 1);
+    EXPECT_THAT(wrong.err, StartsWith("error: standard input:1: "));
+  }
+  EXPECT_EQ(run({"tokenizer", "decode", model}, "nosuchpiece\n").status, 1);
+}
+
+TEST_F(Job, ATokenizerIsTrained) {
+  const Finished finished = run({"tokenizer", "train", path("a"), path("b"), "--output",
+                                 path("t.model"), "--vocabulary-size", "300", "--quiet"});
+  ASSERT_EQ(finished.status, 0) << finished.err;
+  EXPECT_EQ(finished.out + finished.err, "");
+  EXPECT_EQ(run({"tokenizer", "encode", path("t.model")}, "x\n").status, 0);
+}
+
+TEST_F(Job, ABenchmarkIsPrintedForPeopleAndMachines) {
+  const std::vector<std::string> bench = {
+      "bench",   "train", "--layers",          "1",   "--d-model", "32", "--d-ff",    "64",
+      "--pairs", "4",     "--vocabulary-size", "500", "--steps",   "1",  "--workers", "1"};
+  EXPECT_THAT(run(bench).out, HasSubstr("utilisation"));
+  EXPECT_THAT(run(with(bench, {"--json"})).out, HasSubstr("\"utilisation\":"));
+}
+
+}  // namespace
+}  // namespace attend

@@ -1,0 +1,96 @@
+#include "tests/cli/process.h"
+
+#include <fcntl.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace attend {
+namespace {
+
+/// Becomes the command; never returns.
+[[noreturn]] void become_attend(const std::vector<std::string>& arguments) {
+  std::vector<char*> argv{const_cast<char*>(ATTEND_COMMAND)};
+  for (const std::string& each : arguments) argv.push_back(const_cast<char*>(each.c_str()));
+  argv.push_back(nullptr);
+  execv(ATTEND_COMMAND, argv.data());
+  _exit(127);
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void redirect(const std::string& path, int flags, int to) {
+  const int file = open(path.c_str(), flags, 0600);
+  dup2(file, to);
+  close(file);
+}
+
+}  // namespace
+
+Finished run(const std::vector<std::string>& arguments, const std::string& input) {
+  const TemporaryFolder folder;
+  const std::string in = folder.file("in", input);
+  const std::string out = folder.path("out"), err = folder.path("err");
+  const pid_t child = fork();
+  if (child == 0) {
+    redirect(in, O_RDONLY, STDIN_FILENO);
+    redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
+    redirect(err, O_WRONLY | O_CREAT, STDERR_FILENO);
+    become_attend(arguments);
+  }
+  const int status = wait_for(child);
+  return {status, contents_of(out), contents_of(err)};
+}
+
+Finished run_on_terminal(const std::vector<std::string>& arguments) {
+  const TemporaryFolder folder;
+  const std::string out = folder.path("out");
+  winsize size{};
+  size.ws_row = 25;
+  size.ws_col = 100;
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+  if (child == 0) {
+    redirect("/dev/null", O_RDONLY, STDIN_FILENO);
+    redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
+    become_attend(arguments);
+  }
+  std::string drawn;
+  char buffer[4096];
+  for (ssize_t count; (count = read(terminal, buffer, sizeof(buffer))) > 0;) {
+    drawn.append(buffer, static_cast<size_t>(count));
+  }
+  close(terminal);
+  const int status = wait_for(child);
+  return {status, contents_of(out), drawn};
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = std::filesystem::temp_directory_path() / "attend-cli-XXXXXX";
+  path_ = mkdtemp(pattern.data());
+}
+
+TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
+
+std::string TemporaryFolder::file(const std::string& name, const std::string& contents) const {
+  std::ofstream(path(name), std::ios::binary) << contents;
+  return path(name);
+}
+
+std::string contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace attend

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace attend {
+
+/// What became of a process.
+struct Finished {
+  int status = -1;  ///< the exit status; 128 + N where signal N ended it
+  std::string out;
+  std::string err;
+};
+
+/// Runs the command `attend` with these arguments and this standard input.
+Finished run(const std::vector<std::string>& arguments, const std::string& input = "");
+
+/// Runs it with a terminal of 100 columns for its stderr, which `err` is what was drawn on.
+Finished run_on_terminal(const std::vector<std::string>& arguments);
+
+/// A folder that is removed with all that is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::string path(const std::string& name) const { return path_ + "/" + name; }
+  /// Writes a file and gives its path.
+  std::string file(const std::string& name, const std::string& contents) const;
+
+ private:
+  std::string path_;
+};
+
+std::string contents_of(const std::string& path);
+
+}  // namespace attend
