@@ -80,7 +80,7 @@ Variable Transformer::decode(Context& context, const TokenBatch& target,
 }
 
 LossSums Transformer::loss(Context& context, const TokenBatch& source, const TokenBatch& target,
-                           std::span<const int32_t> target_output, float gradient_scale) const {
+                           std::span<const int32_t> target_output, float gradient_scale) {
   const Variable hidden = decode(context, target, encode(context, source));
   const LossSums sums = project_cross_entropy(context, hidden, *output_projection_, target_output,
                                               config_.label_smoothing, gradient_scale);

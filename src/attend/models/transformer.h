@@ -43,7 +43,7 @@ class Transformer {
   /// Loss of the targets that follow each token of `target` (see project_cross_entropy), and, with
   /// a tape, the gradients of everything: plays the tape back.
   LossSums loss(Context& context, const TokenBatch& source, const TokenBatch& target,
-                std::span<const int32_t> target_output, float gradient_scale) const;
+                std::span<const int32_t> target_output, float gradient_scale);
 
   /// float32 [rows, target vocabulary].
   Tensor logits(Context& context, const Variable& hidden) const;
@@ -63,7 +63,7 @@ class Transformer {
 
   TransformerConfig config_;
   DType compute_;
-  mutable ParameterSet parameters_;
+  ParameterSet parameters_;
   Parameter* source_embedding_ = nullptr;
   Parameter* target_embedding_ = nullptr;
   Parameter* output_projection_ = nullptr;

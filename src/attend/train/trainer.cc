@@ -126,6 +126,7 @@ void Run::prepare() {
   } else {
     start_fresh();
   }
+  if (!hooks_.recipe.empty()) write_file(run_ / "recipe.yaml", hooks_.recipe);
   state_.precision = name_of(compute);
   state_.data_fingerprint = data_.train->fingerprint();
   stream_ = std::make_unique<BatchStream>(*data_.train, batch_options(options_), state_.position);
@@ -147,7 +148,6 @@ void Run::restore(const Checkpoint& checkpoint) {
 void Run::start_fresh() {
   model_->initialize(options_.seed);
   engine_->reset_average();
-  if (!hooks_.recipe.empty()) write_file(run_ / "recipe.yaml", hooks_.recipe);
   log_.write("start", {{"pairs", data_.train->pairs()},
                        {"data", data_.train->report().to_json()},
                        {"weights", model_->parameters().weight_count()}});

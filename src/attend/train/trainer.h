@@ -34,7 +34,8 @@ struct TrainHooks {
   std::function<void(const TrainProgress&)> on_log;
   /// Set it to stop after the update in work, with a checkpoint.
   const std::atomic<bool>* stop = nullptr;
-  /// The resolved options, written to recipe.yaml in the run folder when training starts.
+  /// The resolved options, written to recipe.yaml in the run folder when training starts or
+  /// goes on.
   std::string recipe;
 };
 
