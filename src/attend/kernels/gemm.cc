@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 
@@ -96,22 +97,61 @@ void execute(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose 
   primitive_for(variant).execute(stream, arguments);
 }
 
-/// oneDNN takes another path for one row, with other rounding: give it two and keep the first.
-void execute_one_row(const Tensor& a, const Tensor& b, Transpose transpose_b, const Tensor& c,
-                     const GemmOptions& options) {
-  const Tensor two_a({2, a.columns()}, a.dtype());
-  const Tensor two_c({2, c.columns()}, c.dtype());
-  const auto copy = [](const Tensor& from, const Tensor& to) {
-    std::copy_n(from.raw(), from.columns() * size_of(from.dtype()), to.raw());
+/// With which numbers of rows oneDNN rounds every row of a · bᵀ alike (measured;
+/// tests/kernels/gemm_test.cc). One row goes to a matrix-vector kernel. In float32, rows that do
+/// not fill a tile of the kernel go to others: with AVX-512 where there are fewer than 16, with
+/// AVX2 where they are not whole sixes; and there more than 48 rows may be cut into other parts.
+struct RowRule {
+  int64_t least = 2;
+  int64_t multiple = 1;
+  int64_t most = std::numeric_limits<int64_t>::max();
+};
+
+const RowRule& row_rule(DType dtype) {
+  static const RowRule narrow{};
+  static const RowRule wide = [] {
+    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    const auto avx512 = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+    return (isa & avx512) == avx512 ? RowRule{.least = 16}
+                                    : RowRule{.least = 6, .multiple = 6, .most = 48};
+  }();
+  return dtype == DType::kFloat32 ? wide : narrow;
+}
+
+/// As execute, with rows of zeros below those of a, whose results are thrown away.
+void execute_padded(const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options,
+                    int64_t rows) {
+  const Tensor padded_a = Tensor::zeros({rows, a.columns()}, a.dtype());
+  const Tensor padded_c = Tensor::zeros({rows, c.columns()}, c.dtype());
+  const auto copy = [count = a.rows()](const Tensor& from, const Tensor& to) {
+    const int64_t size = size_of(from.dtype());
+    for (int64_t row = 0; row < count; ++row) {
+      std::copy_n(from.raw() + row * from.row_stride() * size, from.columns() * size,
+                  to.raw() + row * to.row_stride() * size);
+    }
   };
-  two_a.zero();
-  copy(a, two_a);
-  if (options.accumulate) {
-    two_c.zero();
-    copy(c, two_c);
+  copy(a, padded_a);
+  if (options.accumulate) copy(c, padded_c);
+  execute(padded_a, Transpose::kNo, b, Transpose::kYes, padded_c, options);
+  copy(padded_c, c);
+}
+
+/// c = a · bᵀ; a row does not depend on how many there are.
+void execute_rows(const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options) {
+  const RowRule& rule = row_rule(a.dtype());
+  for (int64_t first = 0; first < a.rows();) {
+    const int64_t rows = std::min(a.rows() - first, rule.most);
+    const int64_t whole = rows >= rule.least ? rows / rule.multiple * rule.multiple : 0;
+    const int64_t taken = whole > 0 ? whole : rows;
+    const Tensor part_a = a.slice_rows(first, first + taken);
+    const Tensor part_c = c.slice_rows(first, first + taken);
+    if (whole > 0) {
+      execute(part_a, Transpose::kNo, b, Transpose::kYes, part_c, options);
+    } else {
+      execute_padded(part_a, b, part_c, options, rule.least);
+    }
+    first += taken;
   }
-  execute(two_a, Transpose::kNo, b, transpose_b, two_c, options);
-  copy(two_c.slice_rows(0, 1), c);
 }
 
 void check(const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& c) {
@@ -144,8 +184,8 @@ void gemm(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose tra
   const ProfileScope scope(
       "gemm", flops,
       static_cast<double>(a.bytes() + b.bytes() + c.bytes() * (options.accumulate ? 2 : 1)));
-  if (c.rows() == 1 && transpose_a == Transpose::kNo) {
-    execute_one_row(a, b, transpose_b, c, options);
+  if (transpose_a == Transpose::kNo && transpose_b == Transpose::kYes) {
+    execute_rows(a, b, c, options);
   } else {
     execute(a, transpose_a, b, transpose_b, c, options);
   }
@@ -171,11 +211,11 @@ double measure_gemm_rate(DType dtype, double seconds) {
     return std::chrono::duration<double>(Clock::now() - from).count();
   };
   execute(a, Transpose::kNo, b, Transpose::kYes, c, {});
-  while (since(start) < seconds) {
+  do {
     const auto before = Clock::now();
     execute(a, Transpose::kNo, b, Transpose::kYes, c, {});
     best = std::min(best, since(before));
-  }
+  } while (since(start) < seconds);
   return 2.0 * 1024 * 512 * 512 / best;
 }
 

@@ -14,7 +14,8 @@ struct GemmOptions {
 
 /// c = op(a) · op(b), row-major, on the calling thread alone. a and b have one dtype (float32 or
 /// bfloat16); c is float32 or that dtype; sums are float32. Views with a row stride are welcome.
-/// A row of the result depends on no other row and not on how many rows there are.
+/// With b transposed and a not, as a layer's weight is in its forward pass, a row of the result
+/// depends on no other row and not on how many rows there are, to the bit.
 /// Throws Error where shapes or dtypes do not fit.
 void gemm(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose transpose_b,
           const Tensor& c, const GemmOptions& options = {});
