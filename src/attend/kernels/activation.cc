@@ -18,7 +18,8 @@ namespace attend {
 namespace HWY_NAMESPACE {
 
 struct Relu {
-  static FloatVector Value(FloatVector x) { return hn::Max(x, hn::Zero(FloatTag())); }
+  /// In this order x86 keeps NaN: its maximum gives the second operand where one is NaN.
+  static FloatVector Value(FloatVector x) { return hn::Max(hn::Zero(FloatTag()), x); }
   /// From the output: where that is 0, whether by the activation or by dropout, nothing flows.
   static FloatVector Slope(FloatVector out) {
     const FloatTag d;
