@@ -110,11 +110,10 @@ inline void WriteRows(const float* from, int64_t stride, int64_t rows, int64_t w
   }
 }
 
-using QuadTag = hn::CappedTag<float, 4>;
-
-HWY_INLINE void TransposeQuad(hn::Vec<QuadTag> (&rows)[4]) {
-  const QuadTag d;
-  const hn::RepartitionToWide<QuadTag> wide;
+/// Transposes 4 x 4 numbers in each 128-bit block of four vectors.
+HWY_INLINE void TransposeInBlocks(FloatVector* rows) {
+  const FloatTag d;
+  const hn::RepartitionToWide<FloatTag> wide;
   const auto even01 = hn::BitCast(wide, hn::InterleaveLower(d, rows[0], rows[1]));
   const auto even23 = hn::BitCast(wide, hn::InterleaveLower(d, rows[2], rows[3]));
   const auto odd01 = hn::BitCast(wide, hn::InterleaveUpper(d, rows[0], rows[1]));
@@ -125,25 +124,69 @@ HWY_INLINE void TransposeQuad(hn::Vec<QuadTag> (&rows)[4]) {
   rows[3] = hn::BitCast(d, hn::InterleaveUpper(wide, odd01, odd23));
 }
 
-/// Writes rows times `scale`, transposed, to [width, stride]; columns from `rows` on are zeros.
+/// Transposes as many vectors as there are lanes: element (row, column) becomes (column, row).
+HWY_INLINE void TransposeSquare(FloatVector (&rows)[hn::MaxLanes(FloatTag())]) {
+  [[maybe_unused]] const FloatTag d;
+  constexpr std::size_t kLanes = hn::MaxLanes(FloatTag());
+  for (std::size_t row = 0; row < kLanes; row += 4) TransposeInBlocks(rows + row);
+  // Now vector 4 g + i holds, in block b, column 4 b + i of rows 4 g to 4 g + 3: blocks to swap.
+  if constexpr (kLanes == 8) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      const auto low = rows[i], high = rows[4 + i];
+      rows[i] = hn::ConcatLowerLower(d, high, low);
+      rows[4 + i] = hn::ConcatUpperUpper(d, high, low);
+    }
+  } else if constexpr (kLanes == 16) {
+    const auto swap = [&](FloatVector a, FloatVector b, FloatVector& even, FloatVector& odd)
+                          HWY_ATTR {
+                            even = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b), a);
+                            odd = hn::OddEvenBlocks(b, hn::SwapAdjacentBlocks(a));
+                          };
+    for (std::size_t i = 0; i < 4; ++i) {
+      const auto a = rows[i], b = rows[4 + i], c = rows[8 + i], e = rows[12 + i];
+      swap(hn::ConcatLowerLower(d, c, a), hn::ConcatLowerLower(d, e, b), rows[i], rows[4 + i]);
+      swap(hn::ConcatUpperUpper(d, c, a), hn::ConcatUpperUpper(d, e, b), rows[8 + i], rows[12 + i]);
+    }
+  }
+}
+
+/// Transposes up to a square of numbers times `factor`. Rows beyond those there are repeat the
+/// last.
+template <bool kWhole, typename T>
+HWY_INLINE void TransposePart(HeadRows<T> from, int64_t rows, int64_t columns, FloatVector factor,
+                              float* to, int64_t stride) {
+  const FloatTag d;
+  constexpr int64_t kLanes = hn::MaxLanes(FloatTag());
+  FloatVector square[kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) {
+    square[i] = hn::Mul(kWhole ? LoadF32(d, from.data) : LoadSome(d, from.data, columns), factor);
+    if (i + 1 < rows) from.data += from.stride;
+  }
+  TransposeSquare(square);
+  for (int64_t i = 0; i < kLanes; ++i, to += stride) {
+    if (kWhole || i < columns) hn::StoreU(square[i], d, to);
+  }
+}
+
+/// Writes rows times `scale`, transposed, to [width, stride]; columns from `rows` on, up to the
+/// stride, repeat the last row.
 template <typename T>
 inline void TransposeRows(HeadRows<T> from, int64_t rows, int64_t width, float scale, float* to,
                           int64_t stride) {
-  const QuadTag d;
-  const auto factor = hn::Set(d, scale);
-  for (int64_t row = 0; row < stride; row += 4) {
-    for (int64_t column = 0; column < width; column += 4) {
-      hn::Vec<QuadTag> quad[4];
-      for (int64_t i = 0; i < 4; ++i) {
-        const T* source = from.data + (row + i) * from.stride + column;
-        quad[i] =
-            row + i < rows ? hn::Mul(LoadSome(d, source, width - column), factor) : hn::Zero(d);
-      }
-      TransposeQuad(quad);
-      for (int64_t i = 0; i < std::min<int64_t>(4, width - column); ++i) {
-        hn::StoreU(quad[i], d, to + (column + i) * stride + row);
-      }
+  constexpr int64_t kLanes = hn::MaxLanes(FloatTag());
+  static_assert(kLanes == 4 || kLanes == 8 || kLanes == 16);
+  const auto factor = hn::Set(FloatTag(), scale);
+  for (int64_t row = 0; row < rows; row += kLanes) {
+    const HeadRows<T> strip = from.from(row);
+    float* target = to + row;
+    int64_t column = 0;
+    for (; column + kLanes <= width; column += kLanes) {
+      TransposePart<true>(HeadRows<T>(strip.data + column, strip.stride), rows - row, kLanes,
+                          factor, target + column * stride, stride);
     }
+    if (column == width) continue;
+    TransposePart<false>(HeadRows<T>(strip.data + column, strip.stride), rows - row, width - column,
+                         factor, target + column * stride, stride);
   }
 }
 

@@ -7,6 +7,8 @@
 #define ATTEND_KERNELS_ATTENTION_HEADS_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
+
 #include "attend/kernels/attention-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -107,6 +109,22 @@ inline void ForHeads(const AttentionShape& shape, const Visit& visit) {
   }
 }
 
+/// Asks for a head's share of the next sequence's rows. A head's rows are short and far apart, so
+/// the processor does not foresee them; asked for while a sequence before is worked on, they are in
+/// the cache in time. Long sequences have the arithmetic to wait for theirs.
+inline void PrefetchNext(const AttentionShape& shape, std::span<const int64_t> offsets,
+                         std::size_t sequence, int64_t head, const Tensor& tensor) {
+  if (sequence + 2 >= offsets.size()) return;
+  constexpr int64_t kMostBytes = 1 << 17, kLine = 64;
+  const int64_t begin = offsets[sequence + 1], rows = offsets[sequence + 2] - begin;
+  const int64_t size = size_of(tensor.dtype()), bytes = tensor.columns() * size;
+  if (rows * bytes > kMostBytes) return;
+  for (int64_t row = rows * head / shape.heads; row < rows * (head + 1) / shape.heads; ++row) {
+    const std::byte* from = tensor.raw() + (begin + row) * tensor.row_stride() * size;
+    for (int64_t at = 0; at < bytes; at += kLine) hwy::Prefetch(from + at);
+  }
+}
+
 /// Calls visit(block) for the blocks of one sequence's queries.
 template <class Visit>
 inline void ForQueryBlocks(const AttentionShape& shape, std::size_t sequence, int64_t query_block,
@@ -139,13 +157,17 @@ void ForwardHeads(const AttentionShape& shape, const Tensor& q, const Tensor& k,
     ForQueryBlocks(shape, s, scratch.query_block, [&](const QueryBlock& block) HWY_ATTR {
       TransposeRows(query_rows.from(block.first_query), block.queries, shape.key_width,
                     score.query_scale(), scratch.queries, block.stride);
+      PrefetchNext(shape, shape.key_offsets, s, head, k);
       score.Scores(head, block, scratch);
+      PrefetchNext(shape, shape.key_offsets, s, head, v);
       Softmax(block, scratch.scores, scratch.sums);
+      PrefetchNext(shape, shape.query_offsets, s, head, q);
       if (shape.dropout.active()) {
         DropoutFactors(shape.dropout, block, first_query + block.first_query, head, shape.heads,
                        scratch.factors);
         ApplyFactors(block, scratch.factors, scratch.scores);
       }
+      PrefetchNext(shape, shape.query_offsets, s, head, out);
       WeighRows(block, scratch.scores, scratch.values, shape.value_width, scratch.value_stride,
                 scratch.out);
       WriteRows(scratch.out, scratch.value_stride, block.queries, shape.value_width, 1.0F,
@@ -180,7 +202,9 @@ void BackwardHeads(const AttentionShape& shape, const Tensor& q, const Tensor& k
       TransposeRows(d_outs, block.queries, value_width, 1.0F, scratch.d_out, block.stride);
       PackRows(queries, block.queries, key_width, scratch.query_rows, scratch.key_stride);
       PackRows(d_outs, block.queries, value_width, scratch.d_out_rows, scratch.value_stride);
+      PrefetchNext(shape, shape.key_offsets, s, head, k);
       score.Scores(head, block, scratch);
+      PrefetchNext(shape, shape.key_offsets, s, head, v);
       Softmax(block, scratch.scores, scratch.sums);
       MultiplyKeys(block, scratch.values, scratch.value_stride, scratch.d_out, value_width,
                    scratch.d_scores);
@@ -189,8 +213,10 @@ void BackwardHeads(const AttentionShape& shape, const Tensor& q, const Tensor& k
                        scratch.factors);
       }
       SoftmaxGradient(block, scratch.sums, scratch.factors, scratch.scores, scratch.d_scores);
+      PrefetchNext(shape, shape.query_offsets, s, head, q);
       AddWeighedRows(block, scratch.scores, scratch.d_out_rows, value_width, scratch.value_stride,
                      scratch.d_values);
+      PrefetchNext(shape, shape.query_offsets, s, head, d_out);
       score.Gradients(head, block, scratch);
       WriteRows(scratch.out, scratch.key_stride, block.queries, key_width, score.gradient_scale(),
                 nullptr, d_query_rows.from(block.first_query));

@@ -32,6 +32,8 @@ struct AdditiveTerm {
   }
 };
 
+using QuadTag = hn::CappedTag<float, 4>;
+
 /// Sums a vector's lanes that are four apart.
 template <class D>
 HWY_INLINE hn::Vec<QuadTag> FoldQuads(D /*d*/, hn::Vec<D> value) {
