@@ -79,11 +79,14 @@ print_samples
 
 step "Done"
 cat <<END
-Go on with:
+Go on with
 
-  echo 'This package contains the documentation.' | $attend translate --model $run
-  $attend evaluate --reference $data/test.de < $demo/test.out   # the score again
-  $attend inspect $run                                          # what the model is made of
-  $attend train --run $run --stop-after 12Mt                    # three times as much training
-  $attend train --help                                          # train on your own text: README.md
+  a sentence of your own:
+    echo 'This package contains the documentation.' | $attend translate --model $run
+  three times as much training, from where this ended:
+    $attend train --run $run --stop-after 12Mt
+  a look at what the model is made of:
+    $attend inspect $run
+  your own text: README.md, and
+    $attend train --help
 END
