@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <optional>
 #include <utility>
 
@@ -93,10 +94,25 @@ EndMarks end_marks(std::string_view text) {
   return marks;
 }
 
+/// Between the two characters in the middle; nothing where there is only one.
+std::optional<Cut> cut_anywhere(std::string_view text) {
+  const auto inside = [&](std::size_t i) {
+    return (static_cast<unsigned char>(text[i]) & 0xC0U) == 0x80;
+  };
+  std::size_t middle = text.size() / 2;
+  while (middle > 0 && inside(middle)) --middle;
+  if (middle == 0) middle = character_length(text);
+  if (middle == text.size()) return std::nullopt;
+  return Cut{middle, middle};
+}
+
 std::optional<Cut> find_cut(std::string_view text) {
-  NearestCut sentence(text.size()), space(text.size()), anywhere(text.size());
+  NearestCut sentence(text.size()), space(text.size());
   for (std::size_t i = 0; i < text.size();) {
-    anywhere.offer({i, i});
+    if (std::isalnum(static_cast<unsigned char>(text[i])) != 0) {  // most are: save the time
+      ++i;
+      continue;
+    }
     const EndMarks marks = end_marks(text.substr(i));
     const std::size_t end = i + marks.length;
     const std::size_t begin = end + leading_space(text.substr(end));
@@ -105,7 +121,7 @@ std::optional<Cut> find_cut(std::string_view text) {
     i = begin > i ? begin : i + character_length(text.substr(i));
   }
   if (sentence.best()) return sentence.best();
-  return space.best() ? space.best() : anywhere.best();
+  return space.best() ? space.best() : cut_anywhere(text);
 }
 
 /// A single character may have too many tokens, where the limit is tiny or the tokenizer odd.
