@@ -35,10 +35,9 @@ void read_all(const SafetensorsFile& file, std::string_view prefix, const Parame
 
 }  // namespace
 
-double ValidationScores::criterion(ValidationMetric metric) const {
-  if (metric == ValidationMetric::kBleu) return bleu.value();
-  if (metric == ValidationMetric::kChrf) return chrf.value();
-  return -loss;
+void RunState::note_scheduled(int64_t update, int64_t most) {
+  if (scheduled.empty() || scheduled.back() != update) scheduled.push_back(update);
+  if (std::ssize(scheduled) > most) scheduled.erase(scheduled.begin(), scheduled.end() - most);
 }
 
 json RunState::to_json() const {
@@ -54,6 +53,8 @@ json RunState::to_json() const {
           {"best_criterion", best_criterion ? json(*best_criterion) : json()},
           {"best_update", best_update},
           {"validations_without_improvement", validations_without_improvement},
+          {"scheduled_checkpoints", scheduled},
+          {"average_is_model", average_is_model},
           {"finished", finished},
           {"precision", precision},
           {"data_fingerprint", data_fingerprint}};
@@ -74,6 +75,8 @@ RunState RunState::from_json(const json& from, const std::string& file_name) {
     if (!from.at("best_criterion").is_null()) state.best_criterion = from.at("best_criterion");
     state.best_update = from.at("best_update");
     state.validations_without_improvement = from.at("validations_without_improvement");
+    state.scheduled = from.value("scheduled_checkpoints", std::vector<int64_t>());
+    state.average_is_model = from.value("average_is_model", false);
     state.finished = from.at("finished");
     state.precision = from.at("precision");
     state.data_fingerprint = from.at("data_fingerprint");

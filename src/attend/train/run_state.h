@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -13,17 +14,6 @@
 #include "attend/train/schedule.h"
 
 namespace attend {
-
-/// What a validation found.
-struct ValidationScores {
-  double loss = 0;  ///< -log p a target token, nats, without smoothing
-  double perplexity = 0;
-  double accuracy = 0;  ///< share of target tokens with the highest score
-  std::optional<double> bleu;
-  std::optional<double> chrf;
-  /// What the run chooses by: the loss negated, BLEU or chrF.
-  double criterion(ValidationMetric metric) const;
-};
 
 /// Where a run is: everything but the weights and the optimizer's moments that a resumed run needs
 /// to end with the same bits.
@@ -39,10 +29,15 @@ struct RunState {
   std::optional<double> best_criterion;
   int64_t best_update = 0;
   int64_t validations_without_improvement = 0;
-  std::string finished;  ///< why the run ended; empty while it has not
+  /// The updates of the last checkpoints that the run's schedule asked for, the newest last.
+  std::vector<int64_t> scheduled;
+  bool average_is_model = false;  ///< the root holds their average; only while the run is finished
+  std::string finished;           ///< why the run ended; empty while it has not
   std::string precision;
   std::string data_fingerprint;
 
+  /// Adds a checkpoint to `scheduled`, of which the last `most` are kept.
+  void note_scheduled(int64_t update, int64_t most);
   nlohmann::json to_json() const;
   /// Throws Error naming the file and what is missing.
   static RunState from_json(const nlohmann::json& json, const std::string& file_name);

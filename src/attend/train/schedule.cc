@@ -35,6 +35,8 @@ double progress_of(const TrainingAmount& done, const TrainLimit& limit) {
 }
 
 bool reached(const TrainingAmount& done, const TrainLimit& limit) {
+  if (limit.updates) return done.updates >= *limit.updates;
+  if (limit.tokens) return done.tokens >= *limit.tokens;
   // An epoch's share of pairs adds up to a whole one but for rounding.
   return progress_of(done, limit) >= 1 - 1e-9;
 }

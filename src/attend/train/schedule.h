@@ -3,20 +3,13 @@
 #include <cstdint>
 
 #include "attend/train/options.h"
+#include "attend/train/progress.h"
 
 namespace attend {
 
 /// The learning rate of an update. `step` counts from 1; `progress` is the share of the run that is
 /// done, from 0 to 1 (for the linear schedule, which needs an end).
 double learning_rate(const TrainOptions& options, int64_t step, double progress);
-
-/// How much has been trained, in every unit that a limit may be given in.
-struct TrainingAmount {
-  double epochs = 0;
-  int64_t updates = 0;
-  int64_t tokens = 0;  ///< target tokens, end of sentence counted
-  double seconds = 0;  ///< of training, earlier parts of a resumed run included
-};
 
 /// done / limit in the limit's unit; 0 where there is no limit.
 double progress_of(const TrainingAmount& done, const TrainLimit& limit);

@@ -7,24 +7,9 @@
 #include <string>
 
 #include "attend/train/options.h"
-#include "attend/train/run_state.h"
+#include "attend/train/progress.h"
 
 namespace attend {
-
-/// Where a run is, for a status line. Loss, speed and norm are means since the last log line.
-struct TrainProgress {
-  TrainingAmount done;
-  double share = 0;              ///< of stop_after, 0 to 1; 0 where there is no limit
-  double seconds_left = -1;      ///< negative: not known
-  double loss = 0;               ///< smoothed cross-entropy, nats a token
-  double perplexity = 0;         ///< exp of -log p a token
-  double tokens_per_second = 0;  ///< target tokens
-  double learning_rate = 0;
-  double gradient_norm = 0;
-  int64_t skipped_updates = 0;
-};
-/// "update 1200, epoch 3.41, loss 3.21, ppl 9.8, 16500 tokens/s, lr 0.00071, norm 0.82, 4m left"
-std::string to_string(const TrainProgress& progress);
 
 /// What a caller wants to see and to say while a run goes on.
 struct TrainHooks {
@@ -43,6 +28,7 @@ struct TrainResult {
   TrainingAmount done;
   std::string finished;           ///< why it ended; empty when it was stopped by the hook
   bool already_finished = false;  ///< there was nothing to do
+  std::string go_on_with;         ///< the flags that make a finished run go on
   std::optional<ValidationScores> last_scores;
   std::optional<double> best_criterion;
   int64_t best_update = 0;
