@@ -129,7 +129,7 @@ std::vector<TextPair> read_pairs(ParallelReader& reader) {
   std::vector<TextPair> pairs;
   TextPair pair;
   while (std::ssize(pairs) < kPairsAtOnce && reader.next(pair.source, pair.target)) {
-    pairs.push_back(std::move(pair));
+    pairs.push_back(std::exchange(pair, {}));
   }
   return pairs;
 }
