@@ -1,0 +1,223 @@
+#include "attend/kernels/softmax.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tests/support/numbers.h"
+#include "tests/support/targets.h"
+
+namespace attend::testing {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+struct Expected {
+  double loss = 0, nll = 0;
+  int64_t correct = 0;
+  std::vector<double> gradient;
+};
+
+/// The definition, in double.
+Expected expected_loss(const std::vector<float>& logits, const std::vector<int32_t>& targets,
+                       double smoothing, double scale) {
+  Expected result;
+  const std::size_t columns = logits.size() / targets.size();
+  for (std::size_t row = 0; row < targets.size(); ++row) {
+    const float* x = logits.data() + row * columns;
+    const auto target = static_cast<std::size_t>(targets[row]);
+    const double max = static_cast<double>(*std::max_element(x, x + columns));
+    double sum = 0;
+    for (std::size_t i = 0; i < columns; ++i) sum += std::exp(static_cast<double>(x[i]) - max);
+    const double log_sum = max + std::log(sum);
+    for (std::size_t i = 0; i < columns; ++i) {
+      const double log_p = static_cast<double>(x[i]) - log_sum;
+      const double weight =
+          smoothing / static_cast<double>(columns) + (i == target ? 1 - smoothing : 0.0);
+      result.loss -= weight * log_p;
+      if (i == target) result.nll -= log_p;
+      result.gradient.push_back((std::exp(log_p) - weight) * scale);
+    }
+    result.correct += static_cast<double>(x[target]) == max ? 1 : 0;
+  }
+  return result;
+}
+
+TEST(CrossEntropy, AgreesWithDoubles) {
+  for (const int64_t columns : {1, 2, 5, 16, 31, 32, 33, 1000}) {
+    for (const float smoothing : {0.0F, 0.1F}) {
+      for (const float size : {1.0F, 30.0F}) {
+        constexpr int64_t kRows = 4;
+        std::vector<int32_t> targets;
+        for (int64_t row = 0; row < kRows; ++row) {
+          targets.push_back(static_cast<int32_t>(row * 7 % columns));
+        }
+        const Tensor logits = random_tensor({kRows, columns}, 3, DType::kFloat32, size);
+        const std::vector<float> before = logits.to_vector();
+        const auto expected = expected_loss(before, targets, static_cast<double>(smoothing), 0.25);
+        for_each_instruction_set([&] {
+          for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+            logits.assign(before);
+            const Tensor gradient({kRows, columns}, dtype);
+            const LossSums sums = cross_entropy(logits, targets, smoothing, 0.25F, gradient);
+            EXPECT_NEAR(sums.loss, expected.loss, 1e-6 * (1 + expected.loss));
+            EXPECT_NEAR(sums.nll, expected.nll, 1e-6 * (1 + expected.nll));
+            EXPECT_EQ(sums.tokens, kRows);
+            EXPECT_EQ(sums.correct, expected.correct);
+            EXPECT_LE(relative_error(gradient.to_vector(), expected.gradient),
+                      dtype == DType::kFloat32 ? 1e-5 : 5e-3)
+                << columns;
+          }
+          logits.assign(before);
+          EXPECT_NEAR(cross_entropy(logits, targets, smoothing, 1, Tensor()).loss, expected.loss,
+                      1e-6 * (1 + expected.loss));
+        });
+      }
+    }
+  }
+}
+
+TEST(CrossEntropy, OneClassIsCertain) {
+  const Tensor logits = Tensor::from({5}, {1, 1}), gradient({1, 1}, DType::kFloat32);
+  const std::vector<int32_t> target = {0};
+  const LossSums sums = cross_entropy(logits, target, 0.1F, 1, gradient);
+  EXPECT_EQ(sums.loss, 0.0);
+  EXPECT_NEAR(gradient.to_vector()[0], 0.0F, 1e-7);
+}
+
+TEST(CrossEntropy, HugeLogitsDoNotOverflow) {
+  for_each_instruction_set([] {
+    const Tensor logits = Tensor::from({1e4F, -1e4F, 0, 1e30F, 0, -1e30F}, {2, 3});
+    const Tensor gradient({2, 3}, DType::kFloat32);
+    const std::vector<int32_t> targets = {0, 0};
+    const LossSums sums = cross_entropy(logits, targets, 0, 1, gradient);
+    EXPECT_EQ(sums.correct, 2);
+    EXPECT_EQ(sums.nll, 0.0);
+    for (const float value : gradient.to_vector()) EXPECT_EQ(value, 0.0F);
+  });
+}
+
+// A loss that is not finite is seen (contract 15).
+TEST(CrossEntropy, NotANumberShows) {
+  for_each_instruction_set([] {
+    for (const int64_t columns : {3, 40}) {
+      for (const float bad : {kNan, kInfinity}) {
+        for (const int64_t place : {int64_t{1}, columns - 1}) {
+          const Tensor logits = random_tensor({1, columns}, 1);
+          logits.data<float>()[place] = bad;
+          const std::vector<int32_t> target = {0};
+          EXPECT_FALSE(std::isfinite(cross_entropy(logits, target, 0.1F, 1, Tensor()).loss));
+        }
+      }
+    }
+  });
+}
+
+TEST(CrossEntropy, ARowDoesNotDependOnTheOthers) {
+  const Tensor logits = random_tensor({5, 50}, 2);
+  const std::vector<int32_t> targets = {1, 2, 3, 4, 5};
+  const std::vector<float> before = logits.to_vector();
+  const Tensor together({5, 50}, DType::kFloat32), alone({1, 50}, DType::kFloat32);
+  cross_entropy(logits, targets, 0.1F, 1, together);
+  logits.assign(before);
+  cross_entropy(logits.slice_rows(3, 4), std::span(targets).subspan(3, 1), 0.1F, 1, alone);
+  EXPECT_EQ(bits_of(alone), bits_of(together.slice_rows(3, 4)));
+}
+
+/// The k best by sorting: higher scores first, then lower indices; NaN as -inf.
+std::vector<int32_t> sorted_best(std::vector<float> row, int64_t k) {
+  for (float& value : row) value = std::isnan(value) ? -kInfinity : value;
+  std::vector<int32_t> order(row.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return row[static_cast<std::size_t>(a)] > row[static_cast<std::size_t>(b)];
+  });
+  order.resize(static_cast<std::size_t>(k));
+  return order;
+}
+
+void expect_best(const std::vector<float>& row) {
+  const auto columns = static_cast<int64_t>(row.size());
+  for (const int64_t k : {int64_t{1}, int64_t{2}, int64_t{5}, columns}) {
+    if (k > columns) continue;
+    for_each_instruction_set([&] {
+      const TopScores top = top_scores(Tensor::from(row, {1, columns}), k);
+      EXPECT_EQ(top.indices, sorted_best(row, k)) << columns << " columns, k " << k;
+      for (std::size_t i = 0; i < top.scores.size(); ++i) {
+        const float score = row[static_cast<std::size_t>(top.indices[i])];
+        EXPECT_EQ(top.scores[i], std::isnan(score) ? -kInfinity : score);
+      }
+    });
+  }
+}
+
+TEST(TopScores, AreTheBestInOrder) {
+  for (const int64_t columns : {1, 2, 7, 16, 17, 64, 1001}) {
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      std::vector<float> row = random_values(columns, seed);
+      expect_best(row);
+      for (float& value : row) value = std::round(value);  // ties everywhere
+      expect_best(row);
+      std::sort(row.begin(), row.end());  // every one is better than those before
+      expect_best(row);
+    }
+  }
+}
+
+TEST(TopScores, TiesGoToTheLowerIndex) {
+  expect_best(std::vector<float>(40, 1.0F));
+  expect_best({0.0F, -0.0F, 0.0F, -0.0F});
+}
+
+TEST(TopScores, NotANumberAndMinusInfinityComeLast) {
+  expect_best({kNan, 1, -kInfinity, 2, kNan, -3});
+  expect_best({kNan, kNan, kNan});
+  std::vector<float> row(50, -kInfinity);
+  row[33] = -5;
+  row[48] = kNan;
+  expect_best(row);
+  row[20] = kInfinity;
+  expect_best(row);
+}
+
+TEST(TopScores, LogSumsMakeProbabilities) {
+  for (const int64_t columns : {1, 5, 33, 1000}) {
+    for (const float size : {1.0F, 50.0F, 1e6F}) {
+      const Tensor logits = random_tensor({3, columns}, 4, DType::kFloat32, size);
+      const TopScores top = top_scores(logits, 1);
+      for (int64_t row = 0; row < 3; ++row) {
+        const std::vector<float> x = logits.slice_rows(row, row + 1).to_vector();
+        const double max = static_cast<double>(*std::max_element(x.begin(), x.end()));
+        double sum = 0;
+        for (const float value : x) sum += std::exp(static_cast<double>(value) - max);
+        const double expected = max + std::log(sum);
+        EXPECT_NEAR(top.log_sums[static_cast<std::size_t>(row)], expected,
+                    1e-6 * (1 + std::abs(expected)));
+      }
+    }
+  }
+}
+
+TEST(TopScores, LogSumsSkipWhatCannotBe) {
+  const TopScores top = top_scores(Tensor::from({0, -kInfinity, 0, -kInfinity}, {1, 4}), 2);
+  EXPECT_NEAR(top.log_sums[0], std::log(2.0F), 1e-6);
+  EXPECT_EQ(top.indices, (std::vector<int32_t>{0, 2}));
+}
+
+TEST(TopScores, ARowDoesNotDependOnTheOthers) {
+  const Tensor logits = random_tensor({9, 77}, 4);
+  const TopScores all = top_scores(logits, 3);
+  for (int64_t row = 0; row < 9; ++row) {
+    const TopScores one = top_scores(logits.slice_rows(row, row + 1), 3);
+    EXPECT_EQ(one.log_sums[0], all.log_sums[static_cast<std::size_t>(row)]);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(one.indices[i], all.indices[static_cast<std::size_t>(row) * 3 + i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attend::testing
