@@ -95,6 +95,22 @@ std::string escaped_for_table(std::string_view text) {
   return escaped;
 }
 
+/// Paragraphs as Markdown: what is indented, the examples, stands as code.
+std::string as_markdown(std::string_view details) {
+  std::string text;
+  bool code = false;
+  while (!details.empty()) {
+    const size_t end = std::min(details.find('\n'), details.size());
+    const std::string_view line = details.substr(0, end);
+    details.remove_prefix(std::min(end + 1, details.size()));
+    const bool indented = line.starts_with("  ");
+    if (indented && !code) text += '\n';
+    code = indented;
+    text += fmt::format("{}{}\n", indented ? "  " : "", line);
+  }
+  return text;
+}
+
 std::string document_of(const Command& command, const OptionSet& options) {
   std::string text = fmt::format("\n## attend {}\n\n{}\n\n    {}\n", command.name(),
                                  command.summary(), usage_of(command, options));
@@ -112,7 +128,9 @@ std::string document_of(const Command& command, const OptionSet& options) {
     text += fmt::format("| `{}` | {} | {} | {} |\n", escaped_for_table(flag), key, fallback,
                         escaped_for_table(option.help));
   }
-  if (!command.details().empty()) text += fmt::format("\n{}\n", command.details());
+  if (command.details().empty()) return text;
+  text += '\n';
+  text += as_markdown(command.details());
   return text;
 }
 

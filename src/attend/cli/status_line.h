@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "attend/train/trainer.h"
+#include "attend/train/progress.h"
 
 namespace attend {
 

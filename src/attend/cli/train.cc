@@ -131,9 +131,10 @@ void TrainCommand::report(const TrainResult& result) const {
   if (result.finished.empty()) return;  // the trainer has said how to go on
   if (result.already_finished) {
     logger().info(
-        "{} is finished: {}, after {} updates and {:.2f} epochs. To train further, give a larger "
-        "limit: attend train --run {} --stop-after ...",
-        train_.run, result.finished, result.done.updates, result.done.epochs, train_.run);
+        "{} is finished: {}, after {} updates and {:.2f} epochs. To train further: attend train "
+        "--run {} {}",
+        train_.run, result.finished, result.done.updates, result.done.epochs, train_.run,
+        result.go_on_with);
     return;
   }
   const std::string best = result.best_criterion
