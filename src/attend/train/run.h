@@ -1,0 +1,108 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attend/train/run_log.h"
+#include "attend/train/run_state.h"
+#include "attend/train/trainer.h"
+#include "attend/train/training_data.h"
+#include "attend/train/validation.h"
+
+namespace attend {
+
+/// A run in its folder: what it reads, the model, and where it stands.
+class Run {
+ public:
+  Run(const TrainOptions& options, const TrainHooks& hooks);
+  TrainResult go();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  TrainResult try_go();
+  void prepare();
+  void restore(const Checkpoint& checkpoint);
+  void repair_model();
+  void start_fresh();
+  void update();
+  void count(const std::vector<Batch>& batches, const UpdateStats& stats);
+  void note_bad_update();
+  TrainProgress progress() const;
+  void log_if_due();
+  void validate();
+  void save_weights() const;
+  void save_model();
+  /// What the schedule asks for counts among the last ones; what a signal asks for does not, so
+  /// that stopping changes nothing that comes after.
+  void checkpoint(bool scheduled = true);
+  void finish(const std::string& reason);
+  std::vector<Path> checkpoints_to_average() const;
+  void use_average_of_checkpoints();
+  bool average_is_better(std::size_t count);
+  bool is_best(double criterion) const;
+  /// Why the run must end here; empty where it goes on.
+  std::string reason_to_finish() const;
+  bool patience_is_over() const {
+    return options_.patience > 0 && state_.validations_without_improvement >= options_.patience;
+  }
+  bool stop_asked() const { return hooks_.stop != nullptr && hooks_.stop->load(); }
+  /// Runs `work` with other weights (a flat tensor) in the model.
+  template <typename Work>
+  void with_weights(const Tensor& flat, const Work& work);
+  template <typename Work>
+  void with_evaluation_weights(const Work& work);
+  void update_clock() { state_.done.seconds = seconds_before_ + since(start_); }
+  static double since(Clock::time_point from) {
+    return std::chrono::duration<double>(Clock::now() - from).count();
+  }
+
+  TrainOptions options_;
+  const TrainHooks& hooks_;
+  Path run_;
+  RunLock lock_;
+  RunLog log_;
+  TrainingData data_;
+  std::shared_ptr<Transformer> model_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Validator> validator_;
+  std::unique_ptr<BatchStream> stream_;
+  RunState state_;
+  TrainResult result_;
+  double seconds_before_ = 0;
+  Clock::time_point start_ = Clock::now();
+
+  // Since the last log line.
+  LossSums window_loss_;
+  double window_norm_ = 0;
+  int64_t window_updates_ = 0;
+  Clock::time_point window_start_ = Clock::now();
+  double learning_rate_ = 0;
+};
+
+template <typename Work>
+void Run::with_weights(const Tensor& flat, const Work& work) {
+  struct Swapped {
+    Swapped(ParameterSet& set, const Tensor& other) : parameters(set), weights(other) {
+      parameters.swap_master(weights);
+    }
+    ~Swapped() { parameters.swap_master(weights); }
+    ParameterSet& parameters;
+    const Tensor& weights;
+  };
+  const Swapped swapped(model_->parameters(), flat);
+  work();
+}
+
+template <typename Work>
+void Run::with_evaluation_weights(const Work& work) {
+  if (engine_->average().defined()) {
+    with_weights(engine_->average(), work);
+  } else {
+    work();
+  }
+}
+
+}  // namespace attend

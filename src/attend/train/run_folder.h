@@ -1,0 +1,24 @@
+#pragma once
+
+#include <vector>
+
+#include "attend/io/files.h"
+#include "attend/models/transformer.h"
+#include "attend/train/training_data.h"
+
+namespace attend {
+
+/// The tokenizers of the run in options.run, from its root. Where they are missing or damaged, a
+/// warning names them and they are made again from the options: the fingerprint of the data tells
+/// whether they are the same.
+Tokenizers tokenizers_of_run(const TrainOptions& options);
+
+/// Whether the root of a run holds a whole model of this shape, all data read against its
+/// checksums. A warning says what is wrong where it does not.
+bool holds_whole_model(const Path& run, const TransformerConfig& config);
+
+/// The mean of the weights of checkpoints (their moving averages where they have them), laid out as
+/// ParameterSet::flat_master(). That of one checkpoint is exactly its weights. Throws Error.
+Tensor average_of_checkpoints(const std::vector<Path>& checkpoints, const ParameterSet& parameters);
+
+}  // namespace attend
