@@ -1,12 +1,13 @@
 #include "attend/train/run_log.h"
 
-#include <spdlog/sinks/basic_file_sink.h>
+#include <fmt/chrono.h>
+#include <spdlog/sinks/base_sink.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstring>
+#include <mutex>
+#include <system_error>
+#include <utility>
 
 #include "attend/base/log.h"
 
@@ -18,34 +19,59 @@ nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
+std::string_view prefix_of(spdlog::level::level_enum level) {
+  if (level >= spdlog::level::err) return "error: ";
+  return level == spdlog::level::warn ? "warning: " : "";
+}
+
 }  // namespace
 
-RunLog::RunLog(const Path& run) : path_(run / "log.jsonl"), jsonl_(path_, std::ios::app) {
-  try {
-    text_ = std::make_shared<spdlog::sinks::basic_file_sink_mt>((run / "train.log").string());
-    text_->set_pattern("%Y-%m-%d %H:%M:%S %v");
-    logger().sinks().push_back(text_);
-  } catch (const spdlog::spdlog_ex& error) {
-    logger().warn("no train.log will be written: {}", error.what());
+/// The log's lines with the time before them.
+class RunLog::TextSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit TextSink(Path path) : file_(std::move(path)) {}
+  const LineFile& file() const { return file_; }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const std::string_view text(message.payload.data(), message.payload.size());
+    const auto seconds = std::chrono::time_point_cast<std::chrono::seconds>(message.time);
+    file_.add(fmt::format("{:%Y-%m-%d %H:%M:%S} {}{}",
+                          fmt::localtime(std::chrono::system_clock::to_time_t(seconds)),
+                          prefix_of(message.level), text));
   }
+  void flush_() override {}  // nothing is held back
+
+ private:
+  LineFile file_;
+};
+
+RunLog::RunLog(const Path& run)
+    : jsonl_(run / "log.jsonl"), text_(std::make_shared<TextSink>(run / "train.log")) {
+  logger().sinks().push_back(text_);
 }
 
-RunLog::~RunLog() {
-  auto& sinks = logger().sinks();
-  sinks.erase(std::remove(sinks.begin(), sinks.end(), text_), sinks.end());
-}
+RunLog::~RunLog() { std::erase(logger().sinks(), text_); }
 
 void RunLog::write(const char* event, nlohmann::ordered_json fields) {
   const double time =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   nlohmann::ordered_json line{{"event", event}, {"time", time}};
   line.update(fields);
-  jsonl_ << line.dump() << '\n' << std::flush;
-  if (!jsonl_ && !warned_) {
-    logger().warn("{} cannot be written ({}); training goes on without it", path_.string(),
-                  std::strerror(errno));
-    warned_ = true;
-  }
+  jsonl_.add(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  warn_once(jsonl_, warned_jsonl_);
+  warn_once(text_->file(), warned_text_);
+}
+
+void RunLog::warn_once(const LineFile& file, bool& warned) const {
+  if (file.problem() == 0 || std::exchange(warned, true)) return;
+  logger().warn("{} cannot be written ({}); training goes on without it", file.path().string(),
+                std::generic_category().message(file.problem()));
+}
+
+void RunLog::failure(const std::string& message) {
+  text_->log({"attend", spdlog::level::err, message});
+  write("error", {{"message", message}});
 }
 
 void RunLog::progress(const TrainProgress& progress) {

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <fstream>
 #include <memory>
+#include <string>
 
 #include <nlohmann/json.hpp>
-#include <spdlog/sinks/sink.h>
 
-#include "attend/io/files.h"
-#include "attend/train/trainer.h"
+#include "attend/train/line_file.h"
+#include "attend/train/progress.h"
 
 namespace attend {
 
@@ -24,12 +23,17 @@ class RunLog {
   void write(const char* event, nlohmann::ordered_json fields);
   void progress(const TrainProgress& progress);
   void validation(const TrainingAmount& done, const ValidationScores& scores, bool best);
+  /// What ends the run; the caller tells people.
+  void failure(const std::string& message);
 
  private:
-  Path path_;
-  std::ofstream jsonl_;
-  bool warned_ = false;
-  std::shared_ptr<spdlog::sinks::sink> text_;
+  class TextSink;
+  void warn_once(const LineFile& file, bool& warned) const;
+
+  LineFile jsonl_;
+  bool warned_jsonl_ = false;
+  bool warned_text_ = false;
+  std::shared_ptr<TextSink> text_;
 };
 
 }  // namespace attend
