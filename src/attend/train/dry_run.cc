@@ -1,9 +1,17 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 #include "attend/base/error.h"
+#include "attend/io/checkpoint.h"
 #include "attend/io/files.h"
+#include "attend/train/available_memory.h"
 #include "attend/train/bench.h"
+#include "attend/train/engine.h"
+#include "attend/train/run_folder.h"
+#include "attend/train/schedule.h"
 #include "attend/train/trainer.h"
 #include "attend/train/training_data.h"
 
@@ -28,6 +36,39 @@ Batch largest_batch(const TrainOptions& options, const ParallelCorpus& corpus) {
   return largest;
 }
 
+/// The folder, or where it is still to be made the first one above it that is there.
+void check_writable(const Path& run) {
+  std::error_code error;
+  Path there = std::filesystem::absolute(run, error);
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) {
+    there = there.parent_path();
+  }
+  if (!std::filesystem::is_directory(there, error)) {
+    fail("{} is not a folder; choose another --run", there.string());
+  }
+  if (::access(there.c_str(), W_OK | X_OK) != 0) fail_on_file("write in", there, errno);
+}
+
+/// Before anything is allocated, so that a model that is too large is not found out by the system's
+/// killing the process.
+std::string describe_memory(const TrainOptions& options, DType compute) {
+  // Weights, gradient, two moments; the moving average; the copy to compute with.
+  const int64_t bytes_each = 16 + (options.ema > 0 ? 4 : 0) + (compute == DType::kBFloat16 ? 2 : 0);
+  const int64_t weights = parameter_count(options.model);
+  const double needed = static_cast<double>(weights) * static_cast<double>(bytes_each);
+  const auto available = static_cast<double>(available_memory_bytes());
+  if (needed > available) {
+    fail(
+        "the model has {} weights and training it takes {:.0f} MiB of memory before the first "
+        "batch, but {:.0f} MiB are available; choose a smaller model",
+        weights, needed / kMiB, available / kMiB);
+  }
+  return fmt::format(
+      "memory       {:.0f} MiB for the weights and their optimizer, {:.0f} MiB "
+      "available\n",
+      needed / kMiB, available / kMiB);
+}
+
 std::string describe_disk(const TrainOptions& options, int64_t weights) {
   const int64_t copies = options.ema > 0 ? 4 : 3;  // weights, two moments, moving average
   const int64_t checkpoint = copies * 4 * weights;
@@ -37,6 +78,7 @@ std::string describe_disk(const TrainOptions& options, int64_t weights) {
       fmt::format("disk         {:.0f} MiB ({} checkpoints of {:.0f} MiB)",
                   static_cast<double>(needed) / kMiB, kept, static_cast<double>(checkpoint) / kMiB);
   if (options.run.empty()) return text + "\n";
+  check_writable(options.run);
   const int64_t free = free_bytes(options.run);
   text += fmt::format(", {:.0f} MiB free\n", static_cast<double>(free) / kMiB);
   if (free < needed) {
@@ -52,27 +94,29 @@ std::string dry_run(const TrainOptions& given) {
   TrainOptions options = given;
   options.validate();
   options.workers = resolve_workers(options.workers);
-  Tokenizers tokenizers = make_tokenizers(options);
+  const bool resumes = !options.run.empty() && !list_checkpoints(options.run).empty();
+  Tokenizers tokenizers = resumes ? tokenizers_of_run(options) : make_tokenizers(options);
   options.model.source_vocabulary_size = tokenizers.source->vocabulary_size();
   options.model.target_vocabulary_size = tokenizers.target->vocabulary_size();
   const TrainingData data = load_training_data(options, std::move(tokenizers));
   const DType compute = resolve_precision(options.precision);
-  Transformer model(options.model, compute, true);
-  model.initialize(options.seed);
-  const int64_t weights = model.parameters().weight_count();
+  const int64_t weights = parameter_count(options.model);
   std::string text = fmt::format(
       "pairs        {}\nvocabulary   {} source, {} target\nmodel        {} weights, {}\n",
       data.train->report().to_string(), options.model.source_vocabulary_size,
       options.model.target_vocabulary_size, weights, name_of(compute));
   text += describe_disk(options, weights);
+  text += describe_memory(options, compute);
 
+  Transformer model(options.model, compute, true);
+  model.initialize(options.seed);
   Engine engine(model, options, options.workers);
   const Batch batch = largest_batch(options, *data.train);
   const auto before = std::chrono::steady_clock::now();
   engine.update({batch}, 1, learning_rate(options, 1, 0));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
-  text += fmt::format("memory       {:.0f} MiB at the largest of the first batches\n",
+  text += fmt::format("             {:.0f} MiB in all at the largest of the first batches\n",
                       static_cast<double>(peak_resident_bytes()) / kMiB);
   text += fmt::format("an update    {} target tokens, {:.2f} s with {} worker{}\n",
                       batch.target_tokens * options.accumulate,
