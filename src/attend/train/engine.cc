@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cmath>
+#include <exception>
+#include <mutex>
 
 #include "attend/base/profile.h"
 #include "attend/kernels/adam.h"
@@ -84,6 +86,9 @@ LossSums Engine::run_lanes(const std::vector<const Lane*>& lanes, int64_t step, 
   if (training) model_.parameters().begin_step(static_cast<int32_t>(lanes.size()));
   std::vector<LossSums> sums(lanes.size());
   std::atomic<std::size_t> next = 0;
+  // Of the failures the first is the cause; the others are workers whose step was cancelled.
+  std::mutex failing;
+  std::exception_ptr cause;
   workers_.run([&](int64_t worker) {
     try {
       for (std::size_t i = next++; i < lanes.size(); i = next++) {
@@ -91,11 +96,13 @@ LossSums Engine::run_lanes(const std::vector<const Lane*>& lanes, int64_t step, 
                            *memory_[static_cast<std::size_t>(worker)], training);
       }
     } catch (...) {
+      const std::lock_guard lock(failing);
+      if (!cause) cause = std::current_exception();
       next = lanes.size();
       model_.parameters().cancel_step();
-      throw;
     }
   });
+  if (cause) std::rethrow_exception(cause);
   if (training) {
     workers_.run([&](int64_t worker) {
       const ProfileScope scope("embedding gradients");
