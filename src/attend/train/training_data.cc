@@ -119,7 +119,7 @@ TrainingData load_training_data(const TrainOptions& options, Tokenizers tokenize
   data.valid = std::make_unique<ParallelCorpus>(
       ParallelCorpus::load({.corpora = {valid},
                             .skip_bad_lines = options.skip_bad_lines,
-                            .max_length = options.model.max_length,
+                            .max_length = options.model.max_length - 1,  // and end of sentence
                             .max_length_ratio = 0,
                             .threads = options.workers},
                            *data.tokenizers.source, *data.tokenizers.target));
