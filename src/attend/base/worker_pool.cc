@@ -3,17 +3,28 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <system_error>
+
+#include "attend/base/error.h"
 
 namespace attend {
 
 WorkerPool::WorkerPool(int64_t workers, std::function<void()> on_start)
     : on_start_(std::move(on_start)) {
-  for (int64_t worker = 0; worker < workers; ++worker) {
-    threads_.emplace_back([this, worker] { work(worker); });
+  try {
+    for (int64_t worker = 0; worker < workers; ++worker) {
+      threads_.emplace_back([this, worker] { work(worker); });
+    }
+  } catch (const std::system_error& error) {
+    stop();
+    fail("cannot start {} workers, only {}: {}; ask for fewer", workers, threads_.size(),
+         error.code().message());
   }
 }
 
-WorkerPool::~WorkerPool() {
+WorkerPool::~WorkerPool() { stop(); }
+
+void WorkerPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -13,7 +13,8 @@ namespace attend {
 /// Threads that stay and do one job together at a time. They wait without spinning.
 class WorkerPool {
  public:
-  /// `on_start` runs first on every worker's thread.
+  /// `on_start` runs first on every worker's thread. Throws Error where the system has no more
+  /// threads to give.
   explicit WorkerPool(int64_t workers, std::function<void()> on_start = nullptr);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
@@ -26,6 +27,7 @@ class WorkerPool {
 
  private:
   void work(int64_t worker);
+  void stop();
 
   std::mutex mutex_;
   std::condition_variable wake_, done_;
