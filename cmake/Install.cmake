@@ -36,5 +36,7 @@ configure_package_config_file(cmake/attendConfig.cmake.in attendConfig.cmake
 write_basic_package_version_file(attendConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/attendConfig.cmake
               ${PROJECT_BINARY_DIR}/attendConfigVersion.cmake DESTINATION ${cmake_dir})
+# attend.pc finds its prefix from where it lies, so that the installed folder can be moved.
+file(RELATIVE_PATH up_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/attend.pc.in attend.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/attend.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -15,10 +15,8 @@ cmake -S "$example" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix"
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release
 cmake --build "$work/build"
 
-# The prefix inside attend.pc is the one that was configured; pkg-config moves it with the folder.
 pc=$(find "$work/prefix" -name attend.pc)
-flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=prefix="$work/prefix" \
-  --cflags --libs attend)
+flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs attend)
 # shellcheck disable=SC2086
 "$cxx" -std=c++20 "$example/main.cc" -o "$work/with_pkg_config" $flags
 
