@@ -36,7 +36,7 @@ CASES = {
         TWO_TABLES, activation="silu", positions="learned", tied_embeddings="none"
     ),
     "rotary": dict(positions="rotary", heads=4),
-    "additive": dict(attention_score="additive"),
+    "additive": dict(attention_score="additive", activation="silu"),
     "additive, pre-norm, learned": dict(
         TWO_TABLES, attention_score="additive", norm="pre", positions="learned",
         activation="gelu", tied_embeddings="none", d_k=3, d_v=5,
