@@ -36,10 +36,10 @@ TEST(Evaluate, PerfectTextHasTheBestScores) {
 
 TEST(Evaluate, OptionsReachTheSignatures) {
   const Texts texts;
-  const Finished finished = run(
-      {"evaluate", "--reference", texts.reference, "--reference", texts.second, "--metrics", "bleu",
-       "--tokenize", "char", "--lowercase", "--smooth", "floor", "--smooth-value", "0.5"},
-      texts.output);
+  const Finished finished =
+      run({"evaluate", "--reference", texts.reference, texts.second, "--metrics", "bleu",
+           "--tokenize", "char", "--lowercase", "--smooth", "floor", "--smooth-value", "0.5"},
+          texts.output);
   ASSERT_EQ(finished.status, 0) << finished.err;
   EXPECT_THAT(finished.out,
               StartsWith("BLEU|nrefs:2|case:lc|eff:no|tok:char|smooth:floor[0.50]|version:"));

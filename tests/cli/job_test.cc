@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <memory>
 
@@ -159,6 +160,30 @@ TEST_F(Contract24Job, NumbersThatTheMachineCannotGiveAreErrorsOrStatedFallbacks)
       run({"translate", "--model", path("run"), "--precision", "bfloat16"}, "one\n");
   EXPECT_EQ(half.status, 0) << half.err;
   EXPECT_THAT(half.err, ContainsRegex("bfloat16|float32"));
+}
+
+TEST_F(Contract24Job, MemoryThatThereIsNotIsAnError) {
+#ifdef ATTEND_SANITIZE
+  GTEST_SKIP() << "sanitizers need an address space without limit";
+#endif
+  const Finished finished = run_in_memory(
+      {"bench", "train", "--preset", "big", "--workers", "1", "--steps", "1"}, size_t{1200} << 20);
+  EXPECT_EQ(finished.status, 1);
+  EXPECT_THAT(finished.err, HasSubstr("error: out of memory"));
+}
+
+TEST_F(Job, StopSignalsWriteACheckpointAndSaySo) {
+  std::vector<std::string> arguments = train_arguments("stopped");
+  *(std::find(arguments.begin(), arguments.end(), "--stop-after") + 1) = "1Mu";
+  *(std::find(arguments.begin(), arguments.end(), "--checkpoint-every") + 1) = "100Ku";
+  const Finished finished = run_until_file(arguments, path("stopped/recipe.yaml"), SIGTERM);
+  EXPECT_EQ(finished.status, 128 + SIGTERM);
+  EXPECT_THAT(finished.err, HasSubstr("a checkpoint is written first"));
+  EXPECT_THAT(finished.err, HasSubstr("go on with: attend train --run " + path("stopped")));
+  EXPECT_FALSE(std::filesystem::is_empty(path("stopped/checkpoints")));
+  const Finished resumed = run({"train", "--run", path("stopped"), "--stop-after", "1u"});
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr("resuming"));
 }
 
 TEST_F(Job, ResumingWithOtherOptionsListsThem) {

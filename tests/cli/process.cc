@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <pty.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -34,21 +36,47 @@ void redirect(const std::string& path, int flags, int to) {
   close(file);
 }
 
+/// A child process with its streams in files.
+class Child {
+ public:
+  Child(const std::vector<std::string>& arguments, const std::string& input, rlim_t memory) {
+    const std::string in = folder_.file("in", input);
+    pid_ = fork();
+    if (pid_ != 0) return;
+    redirect(in, O_RDONLY, STDIN_FILENO);
+    redirect(folder_.path("out"), O_WRONLY | O_CREAT, STDOUT_FILENO);
+    redirect(folder_.path("err"), O_WRONLY | O_CREAT, STDERR_FILENO);
+    const rlimit limit{memory, memory};
+    if (memory != RLIM_INFINITY) setrlimit(RLIMIT_AS, &limit);
+    become_attend(arguments);
+  }
+  pid_t pid() const { return pid_; }
+  Finished finish() const {
+    const int status = wait_for(pid_);
+    return {status, contents_of(folder_.path("out")), contents_of(folder_.path("err"))};
+  }
+
+ private:
+  TemporaryFolder folder_;
+  pid_t pid_ = -1;
+};
+
 }  // namespace
 
 Finished run(const std::vector<std::string>& arguments, const std::string& input) {
-  const TemporaryFolder folder;
-  const std::string in = folder.file("in", input);
-  const std::string out = folder.path("out"), err = folder.path("err");
-  const pid_t child = fork();
-  if (child == 0) {
-    redirect(in, O_RDONLY, STDIN_FILENO);
-    redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
-    redirect(err, O_WRONLY | O_CREAT, STDERR_FILENO);
-    become_attend(arguments);
-  }
-  const int status = wait_for(child);
-  return {status, contents_of(out), contents_of(err)};
+  return Child(arguments, input, RLIM_INFINITY).finish();
+}
+
+Finished run_in_memory(const std::vector<std::string>& arguments, size_t bytes) {
+  return Child(arguments, "", bytes).finish();
+}
+
+Finished run_until_file(const std::vector<std::string>& arguments, const std::string& cue,
+                        int signal) {
+  const Child child(arguments, "", RLIM_INFINITY);
+  for (int tries = 0; tries < 6000 && !std::filesystem::exists(cue); ++tries) usleep(10000);
+  kill(child.pid(), signal);
+  return child.finish();
 }
 
 Finished run_on_terminal(const std::vector<std::string>& arguments) {

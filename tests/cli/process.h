@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ Finished run(const std::vector<std::string>& arguments, const std::string& input
 
 /// Runs it with a terminal of 100 columns for its stderr, which `err` is what was drawn on.
 Finished run_on_terminal(const std::vector<std::string>& arguments);
+
+/// Runs it with an address space of so many bytes at most.
+Finished run_in_memory(const std::vector<std::string>& arguments, size_t bytes);
+
+/// Starts it, sends it this signal as soon as the file `cue` is there, and waits for its end.
+Finished run_until_file(const std::vector<std::string>& arguments, const std::string& cue,
+                        int signal);
 
 /// A folder that is removed with all that is in it.
 class TemporaryFolder {
