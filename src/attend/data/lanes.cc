@@ -44,7 +44,7 @@ std::vector<Lane> make_lanes(const ParallelCorpus& corpus, std::span<const int64
   const int64_t count = std::min(wanted, std::ssize(pair_ids));
 
   std::vector<Lane> made(count);
-  const int64_t total = source_tokens + target_tokens;
+  const int64_t total = std::max<int64_t>(1, source_tokens + target_tokens);
   int64_t before = 0;  // the cost of the pairs so far
   int64_t lane = 0;
   for (int64_t i = 0; i < std::ssize(pair_ids); ++i) {
