@@ -232,9 +232,11 @@ TEST(Tokenizer, SaysWhatItCannotTrain) {
 TEST(Tokenizer, EncodesInManyThreads) {
   const std::vector<std::string> lines = made_up_lines(200, 3);
   std::vector<std::vector<int32_t>> expected;
+  expected.reserve(lines.size());
   for (const std::string& line : lines) expected.push_back(small_tokenizer().encode(line + "▁"));
   std::vector<int> wrong(4, 0);
   std::vector<std::thread> threads;
+  threads.reserve(wrong.size());
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (std::size_t i = 0; i < lines.size(); ++i) {
