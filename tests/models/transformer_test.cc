@@ -5,6 +5,7 @@
 #include "attend/base/error.h"
 #include "tests/support/fixture.h"
 #include "tests/support/models.h"
+#include "tests/support/targets.h"
 
 namespace attend::testing {
 namespace {
@@ -52,6 +53,29 @@ std::vector<std::string> cases_of(const Fixture& fixture) {
   return found;
 }
 
+/// Loss and gradients of one case in one dtype.
+void expect_parity(const Fixture& fixture, const std::string& name, DType dtype) {
+  FixtureModel fixed(fixture, name, dtype);
+  Tape tape;
+  const double loss = fixed.run(&tape).loss, expected = fixture.number(name + "/loss");
+  EXPECT_NEAR(loss, expected, expected * (dtype == DType::kFloat32 ? 1e-6 : 1e-2));
+  EXPECT_EQ(fixed.run(nullptr).loss, loss) << "the tape changes the loss";
+  const std::string prefix = name + "/gradients/";
+  EXPECT_EQ(fixture.names(prefix).size(), fixed.model.parameters().parameters().size());
+  std::vector<float> all, all_expected;
+  for (const Parameter& parameter : fixed.model.parameters().parameters()) {
+    const std::vector<float> found = parameter.gradient.to_vector();
+    const std::vector<float> gradient = fixture.values(prefix + parameter.name);
+    // In bfloat16 a small tensor at the end of the way back holds what 2+2 layers rounded, and
+    // a relu that was nearly 0 may have come out on the other side.
+    EXPECT_LE(relative_error(found, gradient), dtype == DType::kFloat32 ? 1e-5 : 0.3)
+        << parameter.name;
+    all.insert(all.end(), found.begin(), found.end());
+    all_expected.insert(all_expected.end(), gradient.begin(), gradient.end());
+  }
+  EXPECT_LE(relative_error(all, all_expected), dtype == DType::kFloat32 ? 3e-6 : 3e-2);
+}
+
 // Loss and all gradients of 2+2-layer models with given weights and a ragged batch, against a
 // float64 model that knows neither batches nor fused ops (tests/reference/transformer.py).
 TEST(Transformer, AgreesWithPyTorchInEveryGradient) {
@@ -61,25 +85,7 @@ TEST(Transformer, AgreesWithPyTorchInEveryGradient) {
   for (const std::string& name : cases) {
     for (const DType dtype : compute_dtypes()) {
       SCOPED_TRACE(name + ", " + std::string(name_of(dtype)));
-      FixtureModel fixed(fixture, name, dtype);
-      Tape tape;
-      const double loss = fixed.run(&tape).loss, expected = fixture.number(name + "/loss");
-      EXPECT_NEAR(loss, expected, expected * (dtype == DType::kFloat32 ? 1e-6 : 1e-2));
-      EXPECT_EQ(fixed.run(nullptr).loss, loss) << "the tape changes the loss";
-      const std::string prefix = name + "/gradients/";
-      EXPECT_EQ(fixture.names(prefix).size(), fixed.model.parameters().parameters().size());
-      std::vector<float> all, all_expected;
-      for (const Parameter& parameter : fixed.model.parameters().parameters()) {
-        const std::vector<float> found = parameter.gradient.to_vector();
-        const std::vector<float> gradient = fixture.values(prefix + parameter.name);
-        // In bfloat16 a small tensor at the end of the way back holds what 2+2 layers rounded, and
-        // a relu that was nearly 0 may have come out on the other side.
-        EXPECT_LE(relative_error(found, gradient), dtype == DType::kFloat32 ? 1e-5 : 0.3)
-            << parameter.name;
-        all.insert(all.end(), found.begin(), found.end());
-        all_expected.insert(all_expected.end(), gradient.begin(), gradient.end());
-      }
-      EXPECT_LE(relative_error(all, all_expected), dtype == DType::kFloat32 ? 3e-6 : 3e-2);
+      for_each_instruction_set([&] { expect_parity(fixture, name, dtype); });
     }
   }
 }
