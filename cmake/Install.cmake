@@ -24,8 +24,16 @@ target_link_libraries(attend INTERFACE ${dependencies})
 set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/attend)
 install(TARGETS attend EXPORT attendTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT attendTargets NAMESPACE attend:: DESTINATION ${cmake_dir})
-install(DIRECTORY include/attend DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING
-        PATTERN *.h)
+# The public interface and what it includes; tests/cmake/install_test.sh compiles against it alone.
+set(public_headers
+    base/error.h base/version.h metrics/bleu.h metrics/chrf.h metrics/score.h metrics/ter.h
+    metrics/tokenizers.h models/config.h models/precision.h search/options.h search/translator.h
+    train/options.h train/progress.h train/trainer.h)
+install(FILES include/attend/attend.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attend)
+foreach(header ${public_headers})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES src/attend/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attend/${folder})
+endforeach()
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET attend_cli)
   install(TARGETS attend_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -31,7 +31,9 @@ awk 'BEGIN {
 }' >"$work/data/train.en"
 sed 's/[a-h]/x&/g' "$work/data/train.en" >"$work/data/train.xx"
 for program in "$work/build/train_and_translate" "$work/with_pkg_config"; do
-  "$program" "$work/data/train.en" "$work/data/train.xx" "$work/run" 'a b c' >"$work/out"
+  "$program" "$work/data/train.en" "$work/data/train.xx" "$work/run" 40u >"$work/out" <<'EOF'
+a b c
+EOF
   [ -s "$work/out" ] || {
     echo "$program printed nothing" >&2
     exit 1

@@ -71,9 +71,9 @@ TEST_F(LoadWeights, ErrorsNameTheTensors) {
 
 TEST(ChoosePrecision, GivesWhatTheCpuHas) {
   const DType best = has_bfloat16_arithmetic() ? DType::kBFloat16 : DType::kFloat32;
-  EXPECT_EQ(choose_precision(std::nullopt), best);
-  EXPECT_EQ(choose_precision(DType::kBFloat16), best);
-  EXPECT_EQ(choose_precision(DType::kFloat32), DType::kFloat32);
+  EXPECT_EQ(choose_precision(Precision::kAuto), best);
+  EXPECT_EQ(choose_precision(Precision::kBFloat16), best);
+  EXPECT_EQ(choose_precision(Precision::kFloat32), DType::kFloat32);
 }
 
 }  // namespace

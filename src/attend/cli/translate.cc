@@ -1,12 +1,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 
 #include "attend/base/error.h"
 #include "attend/base/log.h"
 #include "attend/cli/command.h"
 #include "attend/cli/output.h"
 #include "attend/cli/status_line.h"
+#include "attend/data/text.h"
 #include "attend/search/load_model.h"
 #include "attend/search/translator.h"
 #include "attend/train/bench.h"
@@ -15,12 +17,6 @@ namespace attend {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::optional<DType> dtype_of(Precision precision) {
-  if (precision == Precision::kFloat32) return DType::kFloat32;
-  if (precision == Precision::kBFloat16) return DType::kBFloat16;
-  return std::nullopt;
-}
 
 class TranslateCommand : public Command {
  public:
@@ -59,14 +55,14 @@ class TranslateCommand : public Command {
                 "Source tokens that a worker searches at once; it does not change the result");
     options.add("workers", translator_.workers, "Threads; 0 is one a core");
     options
-        .add("precision", precision_, "Of matrix products; auto is bfloat16 where the CPU has it")
+        .add("precision", translator_.precision,
+             "Of matrix products; auto is bfloat16 where the CPU has it")
         .quality();
   }
 
   void resolve(const OptionSet& options, const Assignments& config,
                const Assignments& flags) override {
     Command::resolve(options, config, flags);
-    translator_.precision = dtype_of(precision_);
     translator_.validate();
   }
 
@@ -85,7 +81,6 @@ class TranslateCommand : public Command {
   std::string input_ = "-";
   std::string output_ = "-";
   TranslatorOptions translator_;
-  Precision precision_ = Precision::kAuto;
 };
 
 void TranslateCommand::write(Output& output, int64_t index, const Translation& translation) const {

@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "attend/base/error.h"
-#include "attend/base/log.h"
-#include "attend/kernels/gemm.h"
 
 namespace attend {
 namespace {
@@ -51,15 +49,6 @@ void load_weights(Transformer& model, const SafetensorsFile& weights) {
     weights.read_into(parameter.name, parameter.master);
   }
   model.parameters().refresh_compute();
-}
-
-DType choose_precision(std::optional<DType> asked) {
-  if (!asked) return has_bfloat16_arithmetic() ? DType::kBFloat16 : DType::kFloat32;
-  if (*asked == DType::kBFloat16 && !has_bfloat16_arithmetic()) {
-    logger().warn("this CPU does not multiply bfloat16; computing in float32");
-    return DType::kFloat32;
-  }
-  return *asked;
 }
 
 std::shared_ptr<const Transformer> load_model(const ModelFiles& files, DType compute) {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "attend/io/model_directory.h"
+#include "attend/models/precision.h"
 #include "attend/models/transformer.h"
 
 namespace attend {
@@ -11,10 +11,6 @@ namespace attend {
 /// Fills the model's weights, master and compute copies, from a file. Throws Error, listing the
 /// tensors, where some are missing, are not the model's, or have another shape.
 void load_weights(Transformer& model, const SafetensorsFile& weights);
-
-/// The dtype to compute in: what was asked for; where nothing was (`auto`), bfloat16 if the CPU
-/// multiplies it. A CPU that cannot do what was asked for gets float32 and says so (contract 24).
-DType choose_precision(std::optional<DType> asked);
 
 /// A model directory's Transformer, ready to run: no gradients.
 std::shared_ptr<const Transformer> load_model(const ModelFiles& files, DType compute);

@@ -7,6 +7,8 @@
 
 #include "attend/base/error.h"
 #include "attend/base/log.h"
+#include "attend/data/text.h"
+#include "attend/data/tokenizer.h"
 #include "attend/search/line_queue.h"
 #include "attend/search/load_model.h"
 #include "attend/search/long_lines.h"
@@ -207,7 +209,7 @@ void Translator::State::read_all(LineReader& reader, const std::shared_ptr<LineQ
   }
 }
 
-Translator::Translator(const Path& directory, const TranslatorOptions& options) {
+Translator::Translator(const std::filesystem::path& directory, const TranslatorOptions& options) {
   options.validate();
   const ModelFiles files = load_model_directory(directory);
   check_fit(files.config, *files.source_tokenizer, *files.target_tokenizer);

@@ -1,26 +1,28 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "attend/data/text.h"
-#include "attend/data/tokenizer.h"
-#include "attend/io/files.h"
-#include "attend/models/transformer.h"
+#include "attend/models/config.h"
+#include "attend/models/precision.h"
 #include "attend/search/options.h"
 
 namespace attend {
+
+class LineReader;   // data/text.h
+class Tokenizer;    // data/tokenizer.h
+class Transformer;  // models/transformer.h
 
 struct TranslatorOptions {
   SearchOptions search;
   /// Threads, each with whole sentences of its own; 0: one a core.
   int64_t workers = 0;
-  /// For models from a directory. None is `auto`: see choose_precision.
-  std::optional<DType> precision;
+  /// For models from a directory; a model in memory has its own.
+  Precision precision = Precision::kAuto;
   void validate() const;  ///< throws UsageError naming the option
 };
 
@@ -63,7 +65,7 @@ class Translator {
  public:
   /// A model directory or a run directory. Throws Error as load_model_directory and load_weights
   /// do, and UsageError for bad options.
-  Translator(const Path& directory, const TranslatorOptions& options);
+  Translator(const std::filesystem::path& directory, const TranslatorOptions& options);
   /// A model in memory, e.g. for validation. Its weights must not change while lines are in work.
   Translator(std::shared_ptr<const Transformer> model,
              std::shared_ptr<const Tokenizer> source_tokenizer,

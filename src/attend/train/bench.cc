@@ -82,18 +82,6 @@ int64_t resolve_workers(int64_t requested) {
   return requested > 0 ? requested : cores;
 }
 
-DType resolve_precision(Precision requested) {
-  if (requested == Precision::kFloat32) return DType::kFloat32;
-  if (has_bfloat16_arithmetic()) return DType::kBFloat16;
-  if (requested == Precision::kBFloat16) {
-    logger().warn(
-        "this CPU has no bfloat16 arithmetic: it is imitated, slowly; "
-        "precision float32 would be faster");
-    return DType::kBFloat16;
-  }
-  return DType::kFloat32;
-}
-
 TrainBenchOptions train_bench_options(const std::string& name) {
   TrainBenchOptions options;
   options.preset = name;
@@ -107,7 +95,7 @@ TrainBenchOptions train_bench_options(const std::string& name) {
 }
 
 TrainBenchResult bench_train(const TrainBenchOptions& options) {
-  const DType dtype = resolve_precision(options.precision);
+  const DType dtype = choose_precision(options.precision);
   TrainBenchResult result;
   result.precision = name_of(dtype);
   result.workers = resolve_workers(options.workers);

@@ -56,7 +56,5 @@ int64_t peak_resident_bytes();
 
 /// `requested` workers, or one for each core. Throws UsageError beyond what makes sense.
 int64_t resolve_workers(int64_t requested);
-/// bfloat16 where the machine has it, for kAuto; a stated fallback to float32 where it has not.
-DType resolve_precision(Precision requested);
 
 }  // namespace attend

@@ -99,7 +99,7 @@ std::string dry_run(const TrainOptions& given) {
   options.model.source_vocabulary_size = tokenizers.source->vocabulary_size();
   options.model.target_vocabulary_size = tokenizers.target->vocabulary_size();
   const TrainingData data = load_training_data(options, std::move(tokenizers));
-  const DType compute = resolve_precision(options.precision);
+  const DType compute = choose_precision(options.precision);
   const int64_t weights = parameter_count(options.model);
   std::string text = fmt::format(
       "pairs        {}\nvocabulary   {} source, {} target\nmodel        {} weights, {}\n",

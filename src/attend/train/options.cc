@@ -13,9 +13,6 @@ namespace {
 template <typename Value, size_t kSize>
 using Names = std::array<std::pair<Value, std::string_view>, kSize>;
 
-constexpr Names<Precision, 3> kPrecisions = {{{Precision::kAuto, "auto"},
-                                              {Precision::kFloat32, "float32"},
-                                              {Precision::kBFloat16, "bfloat16"}}};
 constexpr Names<OptimizerKind, 2> kOptimizers = {
     {{OptimizerKind::kAdam, "adam"}, {OptimizerKind::kAdamW, "adamw"}}};
 constexpr Names<Schedule, 4> kSchedules = {{{Schedule::kPaper, "paper"},
@@ -78,12 +75,10 @@ std::string shortened(int64_t count) {
 
 }  // namespace
 
-std::string_view name_of(Precision value) { return find_name(kPrecisions, value); }
 std::string_view name_of(OptimizerKind value) { return find_name(kOptimizers, value); }
 std::string_view name_of(Schedule value) { return find_name(kSchedules, value); }
 std::string_view name_of(ValidationMetric value) { return find_name(kValidationMetrics, value); }
 std::string_view name_of(SubwordModel value) { return find_name(kSubwordModels, value); }
-Precision parse_precision(std::string_view name) { return find_value(kPrecisions, name); }
 OptimizerKind parse_optimizer(std::string_view name) { return find_value(kOptimizers, name); }
 Schedule parse_schedule(std::string_view name) { return find_value(kSchedules, name); }
 ValidationMetric parse_validation_metric(std::string_view name) {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "attend/models/config.h"
+#include "attend/models/precision.h"
 
 namespace attend {
 
-enum class Precision { kAuto, kFloat32, kBFloat16 };
 enum class OptimizerKind { kAdam, kAdamW };
 /// kPaper: d_model^-0.5 · min(step^-0.5, step · warmup^-1.5) (§5.3), times learning_rate;
 /// kInverseSqrt: linear warm-up to learning_rate, then · sqrt(warmup / step);
@@ -42,24 +42,14 @@ int64_t parse_count(std::string_view text);
 
 /// Names as flags, YAML and recipes spell them, e.g. "bfloat16", "adamw", "inverse_sqrt", "bleu",
 /// "unigram". The parsers throw UsageError listing the names that there are.
-std::string_view name_of(Precision value);
 std::string_view name_of(OptimizerKind value);
 std::string_view name_of(Schedule value);
 std::string_view name_of(ValidationMetric value);
 std::string_view name_of(SubwordModel value);
-Precision parse_precision(std::string_view name);
 OptimizerKind parse_optimizer(std::string_view name);
 Schedule parse_schedule(std::string_view name);
 ValidationMetric parse_validation_metric(std::string_view name);
 SubwordModel parse_subword_model(std::string_view name);
-
-/// One parallel corpus: two files, or one TSV.
-struct CorpusFiles {
-  std::string source;
-  std::string target;
-  std::string tsv;
-  double weight = 1.0;
-};
 
 /// Everything that `attend train` can be told. Each field is one flag and one YAML key of the same
 /// name (with dashes as flags: --train-source).

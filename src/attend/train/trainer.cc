@@ -20,13 +20,13 @@ Run::Run(const TrainOptions& options, const TrainHooks& hooks)
 void Run::prepare() {
   std::optional<Checkpoint> latest = load_latest_checkpoint(run_);
   Tokenizers tokenizers;
-  DType compute = resolve_precision(options_.precision);
+  DType compute = choose_precision(options_.precision);
   if (latest) {
     tokenizers = tokenizers_of_run(options_);
     const auto recorded =
         RunState::from_json(latest->state, latest->file.path().string()).precision;
     if (options_.precision == Precision::kAuto) {
-      compute = resolve_precision(recorded == name_of(DType::kBFloat16) ? Precision::kBFloat16
+      compute = choose_precision(recorded == name_of(DType::kBFloat16) ? Precision::kBFloat16
                                                                         : Precision::kFloat32);
     }
   } else {

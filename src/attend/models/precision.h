@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace attend {
+
+enum class DType : uint8_t;  // tensor/tensor.h
+
+/// What matrix products multiply. Weights, sums, norms, softmax and loss are float32 in any case.
+/// kAuto is bfloat16 where the CPU multiplies it, else float32.
+enum class Precision { kAuto, kFloat32, kBFloat16 };
+
+/// "auto", "float32", "bfloat16". The parser throws UsageError listing these.
+std::string_view name_of(Precision value);
+Precision parse_precision(std::string_view name);
+
+/// The dtype to compute in. A CPU that cannot do what was asked for gets float32, with a warning
+/// that says so (contract 24).
+DType choose_precision(Precision asked);
+
+}  // namespace attend
