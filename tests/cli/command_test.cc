@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "attend/base/version.h"
 #include "attend/cli/command.h"
 #include "tests/cli/process.h"

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 
 #include "attend/base/version.h"
 #include "attend/cli/command.h"

@@ -135,6 +135,7 @@ Option& OptionSet::add(const std::string& name, std::vector<T>& value, const std
   };
   option.get = [&value] {
     std::vector<std::string> texts;
+    texts.reserve(value.size());
     for (const T& each : value) texts.push_back(text_of(each));
     return texts;
   };

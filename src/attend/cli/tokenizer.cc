@@ -1,5 +1,6 @@
 #include "attend/data/tokenizer.h"
 
+#include <algorithm>
 #include <charconv>
 #include <unordered_map>
 

@@ -1,4 +1,4 @@
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 
 #include "attend/base/error.h"
