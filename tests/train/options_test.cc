@@ -64,10 +64,11 @@ TEST(Names, AreReadAsTheyAreWritten) {
 
 TEST(Names, ErrorsListWhatThereIs) {
   try {
-    parse_precision("float16");
+    parse_schedule("cosine");
     FAIL() << "expected a UsageError";
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "found \"float16\", expected one of auto, float32, bfloat16");
+    EXPECT_STREQ(error.what(),
+                 "found \"cosine\", expected one of paper, inverse_sqrt, linear, constant");
   }
 }
 
