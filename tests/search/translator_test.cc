@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "attend/base/log.h"
+#include "attend/data/text.h"
 #include "attend/io/model_directory.h"
 #include "tests/data/test_files.h"
 #include "tests/search/models.h"
@@ -246,7 +247,7 @@ TEST(Contract07, ADirectoryAndItsModelInMemoryGiveTheSame) {
   }
   save_model_directory(folder.path("model"), model->config(), tokenizer(), tokenizer(), weights);
   TranslatorOptions options = options_of(2);
-  options.precision = DType::kFloat32;
+  options.precision = Precision::kFloat32;
   const Translator loaded(folder.path("model"), options);
   EXPECT_EQ(loaded.config(), model->config());
   EXPECT_EQ(loaded.workers(), 2);
