@@ -41,14 +41,17 @@ spdlog::logger& logger() {
 }
 
 void set_log_level(LogLevel level) {
+  // Of stderr alone: a run's own log keeps every line.
+  spdlog::sink_ptr& terminal = logger().sinks().front();
   switch (level) {
     case LogLevel::kQuiet:
-      logger().set_level(spdlog::level::err);
+      terminal->set_level(spdlog::level::err);
       break;
     case LogLevel::kNormal:
-      logger().set_level(spdlog::level::info);
+      terminal->set_level(spdlog::level::info);
       break;
     case LogLevel::kVerbose:
+      terminal->set_level(spdlog::level::debug);
       logger().set_level(spdlog::level::debug);
       break;
   }

@@ -38,7 +38,9 @@ class StatusLine::Sink : public spdlog::sinks::base_sink<std::mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
     if (!text_.empty()) std::fputs(kEraseLine, stderr);
-    for (const auto& each : inner_) each->log(message);
+    for (const auto& each : inner_) {
+      if (each->should_log(message.level)) each->log(message);
+    }
     if (!text_.empty()) draw();
   }
   void flush_() override {
@@ -58,7 +60,8 @@ class StatusLine::Sink : public spdlog::sinks::base_sink<std::mutex> {
 };
 
 StatusLine::StatusLine() {
-  if (isatty(STDERR_FILENO) == 0 || !logger().should_log(spdlog::level::info)) return;
+  if (isatty(STDERR_FILENO) == 0 || !logger().sinks().front()->should_log(spdlog::level::info))
+    return;
   sink_ = std::make_shared<Sink>(logger().sinks());
   logger().sinks() = {sink_};
 }

@@ -23,7 +23,7 @@ Precision parse_precision(std::string_view name) {
   for (const Precision each : {Precision::kAuto, Precision::kFloat32, Precision::kBFloat16}) {
     if (name_of(each) == name) return each;
   }
-  fail_usage("found \"{}\", expected one of auto, float32, bfloat16", shown(name));
+  fail_usage("found {}, expected one of auto, float32, bfloat16", shown(name));
 }
 
 DType choose_precision(Precision asked) {
