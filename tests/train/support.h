@@ -106,6 +106,16 @@ class TrainingFolder {
     return made;
   }
 
+  /// The same, and the more it learns the worse it is at what it is validated on, which has the
+  /// words that are no training target: the first validation is the best.
+  TrainOptions worsening(const std::string& run_name) const {
+    TrainOptions made = validated(run_name);
+    made.valid_target = made.valid_source;
+    made.validate_every = {.updates = 4};
+    made.learning_rate = 0.03;
+    return made;
+  }
+
  private:
   static const Tokenizer& tokenizer() {
     static const Tokenizer made = [] {

@@ -78,7 +78,6 @@ std::string describe_disk(const TrainOptions& options, int64_t weights) {
       fmt::format("disk         {:.0f} MiB ({} checkpoints of {:.0f} MiB)",
                   static_cast<double>(needed) / kMiB, kept, static_cast<double>(checkpoint) / kMiB);
   if (options.run.empty()) return text + "\n";
-  check_writable(options.run);
   const int64_t free = free_bytes(options.run);
   text += fmt::format(", {:.0f} MiB free\n", static_cast<double>(free) / kMiB);
   if (free < needed) {
@@ -93,6 +92,7 @@ std::string describe_disk(const TrainOptions& options, int64_t weights) {
 std::string dry_run(const TrainOptions& given) {
   TrainOptions options = given;
   options.validate();
+  if (!options.run.empty()) check_writable(options.run);
   options.workers = resolve_workers(options.workers);
   const bool resumes = !options.run.empty() && !list_checkpoints(options.run).empty();
   Tokenizers tokenizers = resumes ? tokenizers_of_run(options) : make_tokenizers(options);
