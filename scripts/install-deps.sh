@@ -9,7 +9,7 @@
 set -eu
 
 packages="g++ make cmake ninja-build pkg-config ccache
-  libdnnl-dev libhwy-dev libsentencepiece-dev libcli11-dev libyaml-cpp-dev libfmt-dev libspdlog-dev
+  libdnnl-dev ocl-icd-opencl-dev libhwy-dev libsentencepiece-dev libcli11-dev libyaml-cpp-dev libfmt-dev libspdlog-dev
   nlohmann-json3-dev zlib1g-dev libicu-dev libgtest-dev libbenchmark-dev"
 for group in "$@"; do
   case $group in
