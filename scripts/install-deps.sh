@@ -9,8 +9,9 @@
 set -eu
 
 packages="g++ make cmake ninja-build pkg-config ccache
-  libdnnl-dev ocl-icd-opencl-dev libhwy-dev libsentencepiece-dev libcli11-dev libyaml-cpp-dev libfmt-dev libspdlog-dev
-  nlohmann-json3-dev zlib1g-dev libicu-dev libgtest-dev libbenchmark-dev"
+  libdnnl-dev ocl-icd-opencl-dev libhwy-dev libsentencepiece-dev libicu-dev zlib1g-dev
+  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
+  libgtest-dev libgmock-dev libbenchmark-dev"
 for group in "$@"; do
   case $group in
     dev) packages="$packages clang-format clang-tidy shellcheck" ;;
