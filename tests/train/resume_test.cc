@@ -114,6 +114,18 @@ void expect_survives_stops(MakeOptions make) {
 TEST(Contract12, StoppedByASignalAtAnyUpdateAndResumed) { expect_survives_stops(rich); }
 TEST(Contract12, AStopDoesNotChangeWhatIsAveraged) { expect_survives_stops(averaged); }
 
+TEST(Contract12, StoppedBeforeTheFirstUpdate) {
+  const TrainingFolder folder;
+  const TrainOptions options = rich(folder, "run");
+  const std::atomic<bool> stop = true;
+  TrainHooks hooks;
+  hooks.stop = &stop;
+  EXPECT_EQ(train(options, hooks).done.updates, 0);
+  EXPECT_EQ(checkpoints_of(options), std::vector<int64_t>{0});
+  train(options);
+  expect_ends_with(straight_end(options), options, "stopped at once");
+}
+
 TEST(Contract12, StoppedAgainAndAgain) {
   const TrainingFolder folder;
   TrainOptions options = averaged(folder, "run");

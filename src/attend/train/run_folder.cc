@@ -1,6 +1,7 @@
 #include "attend/train/run_folder.h"
 
-#include <algorithm>
+#include <map>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/base/log.h"
@@ -41,11 +42,11 @@ bool holds_whole_model(const Path& run, const TransformerConfig& config) {
 
 Tensor average_of_checkpoints(const std::vector<Path>& checkpoints,
                               const ParameterSet& parameters) {
-  const Tensor average = Tensor::zeros({parameters.flat_size()}, DType::kFloat32);
-  const NamedTensors means = average_models(checkpoints);
+  Tensor average = Tensor::zeros({parameters.flat_size()}, DType::kFloat32);
+  std::map<std::string, Tensor> means;
+  for (auto& [name, mean] : average_models(checkpoints)) means.emplace(name, std::move(mean));
   for (const auto& [name, view] : parameters.views(average)) {
-    const auto found = std::find_if(means.begin(), means.end(),
-                                    [&](const auto& mean) { return mean.first == name; });
+    const auto found = means.find(name);
     if (found == means.end()) fail("the checkpoints have no weight named '{}'", name);
     convert(found->second, view);
   }

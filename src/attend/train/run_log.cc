@@ -53,7 +53,7 @@ RunLog::RunLog(const Path& run)
 
 RunLog::~RunLog() { std::erase(logger().sinks(), text_); }
 
-void RunLog::write(const char* event, nlohmann::ordered_json fields) {
+void RunLog::write(const char* event, const nlohmann::ordered_json& fields) {
   const double time =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   nlohmann::ordered_json line{{"event", event}, {"time", time}};

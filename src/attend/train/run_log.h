@@ -20,7 +20,7 @@ class RunLog {
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
 
-  void write(const char* event, nlohmann::ordered_json fields);
+  void write(const char* event, const nlohmann::ordered_json& fields);
   void progress(const TrainProgress& progress);
   void validation(const TrainingAmount& done, const ValidationScores& scores, bool best);
   /// What ends the run; the caller tells people.
