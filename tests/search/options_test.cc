@@ -40,6 +40,10 @@ TEST(SearchOptions, ErrorsNameTheOption) {
   options = {};
   options.max_extra_length = -1;
   EXPECT_NE(complaint(options), "");
+  options = {};
+  options.batch_tokens = int64_t{1} << 31;
+  EXPECT_EQ(complaint(options),
+            "batch_tokens: found 2147483648, expected a whole number of at most 1073741824");
 }
 
 }  // namespace

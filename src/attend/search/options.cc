@@ -5,17 +5,25 @@
 #include "attend/base/error.h"
 
 namespace attend {
+namespace {
+
+constexpr int64_t kMost = int64_t{1} << 30;  // so that products of options have room
+
+}  // namespace
 
 void SearchOptions::validate() const {
-  const auto at_least = [](const char* option, int64_t value, int64_t least) {
+  const auto check = [](const char* option, int64_t value, int64_t least) {
     if (value < least) {
       fail_usage("{}: found {}, expected a whole number of at least {}", option, value, least);
     }
+    if (value > kMost) {
+      fail_usage("{}: found {}, expected a whole number of at most {}", option, value, kMost);
+    }
   };
-  at_least("beam_size", beam_size, 1);
-  at_least("max_extra_length", max_extra_length, 0);
-  at_least("n_best", n_best, 1);
-  at_least("batch_tokens", batch_tokens, 1);
+  check("beam_size", beam_size, 1);
+  check("max_extra_length", max_extra_length, 0);
+  check("n_best", n_best, 1);
+  check("batch_tokens", batch_tokens, 1);
   if (n_best > beam_size) {
     fail_usage("n_best: found {}, expected at most beam_size, which is {}; raise beam_size", n_best,
                beam_size);
