@@ -101,10 +101,12 @@ void execute(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose 
 /// tests/kernels/gemm_test.cc). One row goes to a matrix-vector kernel. In float32, rows that do
 /// not fill a tile of the kernel go to others: with AVX-512 where there are fewer than 16, with
 /// AVX2 where they are not whole sixes; and there more than 48 rows may be cut into other parts.
+/// With AVX-512 sums deeper than 768 are cut into parts that depend on the number of rows.
 struct RowRule {
   int64_t least = 2;
   int64_t multiple = 1;
   int64_t most = std::numeric_limits<int64_t>::max();
+  int64_t deepest = std::numeric_limits<int64_t>::max();  ///< of a sum
 };
 
 const RowRule& row_rule(DType dtype) {
@@ -112,7 +114,7 @@ const RowRule& row_rule(DType dtype) {
   static const RowRule wide = [] {
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
     const auto avx512 = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
-    return (isa & avx512) == avx512 ? RowRule{.least = 16}
+    return (isa & avx512) == avx512 ? RowRule{.least = 16, .deepest = 768}
                                     : RowRule{.least = 6, .multiple = 6, .most = 48};
   }();
   return dtype == DType::kFloat32 ? wide : narrow;
@@ -136,8 +138,9 @@ void execute_padded(const Tensor& a, const Tensor& b, const Tensor& c, const Gem
   copy(padded_c, c);
 }
 
-/// c = a · bᵀ; a row does not depend on how many there are.
-void execute_rows(const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options) {
+/// c = a · bᵀ for sums no deeper than the rule allows.
+void execute_shallow(const Tensor& a, const Tensor& b, const Tensor& c,
+                     const GemmOptions& options) {
   const RowRule& rule = row_rule(a.dtype());
   for (int64_t first = 0; first < a.rows();) {
     const int64_t rows = std::min(a.rows() - first, rule.most);
@@ -151,6 +154,18 @@ void execute_rows(const Tensor& a, const Tensor& b, const Tensor& c, const GemmO
       execute_padded(part_a, b, part_c, options, rule.least);
     }
     first += taken;
+  }
+}
+
+/// c = a · bᵀ; a row does not depend on how many there are.
+void execute_rows(const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options) {
+  const int64_t depth = a.columns();
+  const int64_t deepest = std::min(depth, row_rule(a.dtype()).deepest);
+  GemmOptions part = options;
+  for (int64_t begin = 0; begin < depth; begin += deepest) {
+    const int64_t end = std::min(begin + deepest, depth);
+    execute_shallow(a.slice_columns(begin, end), b.slice_columns(begin, end), c, part);
+    part = {.bias = nullptr, .accumulate = true};
   }
 }
 
