@@ -249,6 +249,20 @@ TEST(Trainer, OneTrainingInARunAtATime) {
   expect_contains(message, fmt::format("another training (process {}) is running in ", getpid()));
 }
 
+TEST(Trainer, WritesOverNoModelButItsOwn) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.options("run");
+  train(options);
+  options.run = folder.file("copy");
+  std::filesystem::create_directory(options.run);
+  for (const char* name : {kWeightsFile, kConfigFile, kTokenizerFile}) {
+    std::filesystem::copy(folder.file("run") / name, Path(options.run) / name);
+  }
+  const auto before = entries_of(options.run);
+  expect_contains(message_of([&] { train(options); }), options.run + " holds a model, but not");
+  EXPECT_EQ(entries_of(options.run), before);
+}
+
 TEST(Trainer, NamesWhatIsMissing) {
   const TrainingFolder folder;
   TrainOptions options = folder.options("");

@@ -1,6 +1,7 @@
 #include "attend/train/run_folder.h"
 
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -38,6 +39,14 @@ bool holds_whole_model(const Path& run, const TransformerConfig& config) {
                   run.string(), error.what());
     return false;
   }
+}
+
+bool holds_foreign_model(const Path& folder) {
+  const auto there = [&](const char* name) {
+    std::error_code error;
+    return std::filesystem::exists(folder / name, error);
+  };
+  return there(kWeightsFile) && !there("log.jsonl") && !there("checkpoints");
 }
 
 Tensor average_of_checkpoints(const std::vector<Path>& checkpoints,

@@ -17,6 +17,9 @@ Tokenizers tokenizers_of_run(const TrainOptions& options);
 /// checksums. A warning says what is wrong where it does not.
 bool holds_whole_model(const Path& run, const TransformerConfig& config);
 
+/// Whether a folder has a model and no trace of a run.
+bool holds_foreign_model(const Path& folder);
+
 /// The mean of the weights of checkpoints (their moving averages where they have them), laid out as
 /// ParameterSet::flat_master(). That of one checkpoint is exactly its weights. Throws Error.
 Tensor average_of_checkpoints(const std::vector<Path>& checkpoints, const ParameterSet& parameters);

@@ -27,7 +27,7 @@ void Run::prepare() {
         RunState::from_json(latest->state, latest->file.path().string()).precision;
     if (options_.precision == Precision::kAuto) {
       compute = choose_precision(recorded == name_of(DType::kBFloat16) ? Precision::kBFloat16
-                                                                        : Precision::kFloat32);
+                                                                       : Precision::kFloat32);
     }
   } else {
     tokenizers = make_tokenizers(options_);
@@ -240,6 +240,12 @@ void Run::validate() {
 TrainResult train(const TrainOptions& options, const TrainHooks& hooks) {
   options.validate();
   if (options.run.empty()) fail_usage("run: no folder is named for the run; give --run FOLDER");
+  if (holds_foreign_model(options.run)) {
+    fail(
+        "{} holds a model, but not the run that made it: training there would write over it; "
+        "choose another --run",
+        options.run);
+  }
   return Run(options, hooks).go();
 }
 
