@@ -12,7 +12,7 @@ namespace {
 
 TEST(BFloat16, RoundsToNearestEven) {
   EXPECT_EQ(to_bfloat16(1.0F).bits, 0x3F80);
-  EXPECT_EQ(to_float(to_bfloat16(1.0F + 0x1p-8F)), 1.0F);             // a tie, to even
+  EXPECT_EQ(to_float(to_bfloat16(1.0F + 0x1p-8F)), 1.0F);                // a tie, to even
   EXPECT_EQ(to_float(to_bfloat16(1.0F + 3 * 0x1p-8F)), 1.0F + 0x1p-6F);  // a tie, to even
   EXPECT_TRUE(std::isnan(to_float(to_bfloat16(std::numeric_limits<float>::quiet_NaN()))));
   EXPECT_TRUE(std::isinf(to_float(to_bfloat16(std::numeric_limits<float>::max()))));

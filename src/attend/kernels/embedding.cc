@@ -135,7 +135,7 @@ Tensor sinusoidal_positions(int64_t positions, int64_t d_model) {
   const Tensor table({positions, d_model}, DType::kFloat32);
   for (int64_t position = 0; position < positions; ++position) {
     for (int64_t i = 0; i < d_model; ++i) {
-      const double exponent = static_cast<double>(i / 2 * 2) / static_cast<double>(d_model);
+      const double exponent = static_cast<double>(i - i % 2) / static_cast<double>(d_model);
       const double angle = static_cast<double>(position) / std::pow(10000.0, exponent);
       table.data<float>()[position * d_model + i] =
           static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle));

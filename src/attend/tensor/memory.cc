@@ -16,8 +16,8 @@ constexpr int64_t kAlignment = 64;
 /// nearly equal size (batches differ by a few tokens) serve each other.
 int64_t size_class(int64_t bytes) {
   bytes = std::max<int64_t>(bytes, 512);
-  const int64_t step = std::bit_floor(static_cast<uint64_t>(bytes)) / 8;
-  return (bytes + step - 1) / step * step;
+  const auto shift = static_cast<int>(std::bit_width(static_cast<uint64_t>(bytes))) - 4;
+  return ((bytes - 1) >> shift << shift) + (int64_t{1} << shift);
 }
 
 }  // namespace
