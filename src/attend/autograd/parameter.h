@@ -73,7 +73,7 @@ class ParameterSet {
 
   std::deque<Parameter>& parameters() { return parameters_; }
   const std::deque<Parameter>& parameters() const { return parameters_; }
-  /// The parameter of that name; throws Error listing what there is.
+  /// The parameter of that name; throws Error where there is none.
   Parameter& find(const std::string& name);
   int64_t weight_count() const;  ///< numbers that are learned, padding not counted
 
@@ -87,7 +87,8 @@ class ParameterSet {
 
   void begin_step(int32_t lanes);
   void cancel_step();
-  /// Adds the sparse gradients of rows [first, last) thousandths of every table, in lane order.
+  /// Adds the sparse gradients of every table, in lane order, in the `part`-th of `parts` equal
+  /// shares of its rows: workers can take one each, and the sums do not depend on how many.
   void add_sparse_gradients(int64_t part, int64_t parts);
 
  private:

@@ -43,18 +43,7 @@ spdlog::logger& logger() {
 void set_log_level(LogLevel level) {
   // Of stderr alone: a run's own log keeps every line.
   spdlog::sink_ptr& terminal = logger().sinks().front();
-  switch (level) {
-    case LogLevel::kQuiet:
-      terminal->set_level(spdlog::level::err);
-      break;
-    case LogLevel::kNormal:
-      terminal->set_level(spdlog::level::info);
-      break;
-    case LogLevel::kVerbose:
-      terminal->set_level(spdlog::level::debug);
-      logger().set_level(spdlog::level::debug);
-      break;
-  }
+  terminal->set_level(level == LogLevel::kQuiet ? spdlog::level::err : spdlog::level::info);
 }
 
 }  // namespace attend

@@ -6,10 +6,10 @@
 #include <future>
 #include <span>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/base/worker_pool.h"
 #include "attend/data/fingerprint.h"
 
 namespace attend {
@@ -121,7 +121,7 @@ void require_token(int32_t id, std::string_view name, std::string_view side) {
 
 int64_t threads_of(const CorpusOptions& options) {
   if (options.threads > 0) return options.threads;
-  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+  return available_cores();
 }
 
 /// Reads up to kPairsAtOnce pairs.

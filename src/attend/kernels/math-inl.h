@@ -47,22 +47,6 @@ HWY_INLINE FloatVector Sigmoid(FloatVector x) {
   return hn::Div(one, hn::Add(one, Exp(hn::Neg(x))));
 }
 
-/// tanh to about 2e-7 absolute: (1 - e^-2|x|) / (1 + e^-2|x|) with the sign of x; near 0, where
-/// that loses digits, an odd polynomial.
-HWY_INLINE FloatVector Tanh(FloatVector x) {
-  const FloatTag d;
-  const auto one = hn::Set(d, 1.0F);
-  const auto size = hn::Abs(x);
-  const auto e = Exp(hn::Mul(size, hn::Set(d, -2.0F)));
-  const auto large = hn::Div(hn::Sub(one, e), hn::Add(one, e));
-  const auto square = hn::Mul(size, size);
-  auto p = hn::Set(d, -17.0F / 315);
-  p = hn::MulAdd(p, square, hn::Set(d, 2.0F / 15));
-  p = hn::MulAdd(p, square, hn::Set(d, -1.0F / 3));
-  const auto small = hn::MulAdd(hn::Mul(p, square), size, size);
-  return hn::CopySign(hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.15F)), small, large), x);
-}
-
 /// Φ(x), the standard normal distribution function, to about 2e-7: Abramowitz & Stegun 7.1.26 with
 /// the complementary error function on |x| / √2.
 HWY_INLINE FloatVector NormalCdf(FloatVector x) {

@@ -7,6 +7,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/log.h"
+#include "attend/base/worker_pool.h"
 #include "attend/data/text.h"
 #include "attend/data/tokenizer.h"
 #include "attend/search/line_queue.h"
@@ -23,7 +24,7 @@ constexpr std::size_t kAddAtOnce = 1024;  // lines that are encoded before the w
 
 int64_t worker_count(const TranslatorOptions& options) {
   if (options.workers > 0) return options.workers;
-  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+  return available_cores();
 }
 
 SearchTokens search_tokens(const Tokenizer& source, const Tokenizer& target) {

@@ -13,8 +13,9 @@ double learning_rate(const TrainOptions& options, int64_t step, double progress)
 
 /// done / limit in the limit's unit; 0 where there is no limit.
 double progress_of(const TrainingAmount& done, const TrainLimit& limit);
+/// Whether as much as the limit is done; never where there is no limit.
 bool reached(const TrainingAmount& done, const TrainLimit& limit);
-/// `at` plus the limit: when something that happens every `limit` happens next.
+/// Whether what happens every `every`, and happened last at `last`, is to happen again.
 bool due(const TrainingAmount& done, const TrainingAmount& last, const TrainLimit& every);
 
 }  // namespace attend
