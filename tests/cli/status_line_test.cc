@@ -20,8 +20,11 @@ TEST(StatusLine, ProgressFitsOnALine) {
   progress.tokens_per_second = 16500.4;
   progress.learning_rate = 0.00071;
   progress.gradient_norm = 0.82;
+  progress.peak_resident_bytes = int64_t{310} << 20;
   EXPECT_EQ(short_text(progress),
-            "step 12000 ep 13.41 loss 3.21 ppl 9.80 16500 tok/s lr 0.00071 norm 0.82");
+            "step 12000 ep 13.41 loss 3.21 ppl 9.80 16500 tok/s lr 0.00071 norm 0.82 310M");
+  progress.skipped_updates = 2;
+  EXPECT_TRUE(short_text(progress).ends_with(" 310M skipped 2"));
   progress.seconds_left = 245;
   EXPECT_TRUE(short_text(progress).ends_with(" 4m05s left"));
   progress.seconds_left = 7380;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "attend/io/model_directory.h"
 #include "tests/train/process.h"
@@ -33,6 +34,25 @@ TEST(Trainer, TheRootHoldsTheLastModelWithoutValidation) {
   const ModelFiles files = load_model_directory(options.run);
   EXPECT_EQ(files.config.d_model, 16);
   EXPECT_EQ(files.source_tokenizer, files.target_tokenizer);
+}
+
+TEST(Trainer, SaysWhereTheTimeWentAndHowMuchMemoryItTook) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.options("run");
+  options.profile = true;
+  const CapturedLog log;
+  train(options);
+  EXPECT_NE(log.text().find("where the time of 1 worker went in "), std::string::npos);
+  const auto profiles = events_of(options.run, "profile");
+  ASSERT_EQ(profiles.size(), 1U);
+  std::map<std::string, nlohmann::json> by_op;
+  for (const auto& op : profiles[0].at("ops")) by_op[op.at("op")] = op;
+  EXPECT_EQ(by_op["adam"].at("calls"), 30);  // one chunk an update
+  EXPECT_GT(by_op["adam"].at("bytes"), 0);
+  EXPECT_GT(by_op["adam"].at("seconds"), 0);
+  for (const auto& event : events_of(options.run, "train")) {
+    EXPECT_GT(event.at("peak_resident_bytes"), 1 << 20);
+  }
 }
 
 TEST(Trainer, TheRootHoldsTheMovingAverageWhereThereIsOne) {

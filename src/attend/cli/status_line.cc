@@ -91,6 +91,8 @@ std::string short_text(const TrainProgress& progress) {
       fmt::format("step {} ep {:.2f} loss {:.2f} ppl {:.2f} {:.0f} tok/s lr {:.2g} norm {:.2f}",
                   progress.done.updates, progress.done.epochs, progress.loss, progress.perplexity,
                   progress.tokens_per_second, progress.learning_rate, progress.gradient_norm);
+  text += fmt::format(" {}M", progress.peak_resident_bytes >> 20);
+  if (progress.skipped_updates > 0) text += fmt::format(" skipped {}", progress.skipped_updates);
   if (progress.seconds_left < 0) return text;
   const auto minutes = static_cast<int64_t>(progress.seconds_left / 60);
   const auto seconds = static_cast<int64_t>(progress.seconds_left) % 60;

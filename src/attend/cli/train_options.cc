@@ -118,6 +118,8 @@ void define_run(OptionSet& options, TrainOptions& train) {
       .changeable();
   options.add("precision", train.precision,
               "Of matrix products; auto is bfloat16 where the CPU has it");
+  options.add("profile", train.profile, "Say at the end where the time went, op by op")
+      .changeable();
   options
       .add("dry_run", train.dry_run,
            "Check options, data, tokenizer, disk and memory, and say what the run will need")

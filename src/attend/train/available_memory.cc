@@ -1,5 +1,7 @@
 #include "attend/train/available_memory.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -63,6 +65,12 @@ int64_t available_memory_bytes(const std::string& meminfo, const std::string& ow
     available = std::min(available, free_in_group(group));
   }
   return available;
+}
+
+int64_t peak_resident_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
 
 int64_t available_memory_bytes() {

@@ -10,7 +10,11 @@ namespace attend {
 /// system does not say.
 int64_t available_memory_bytes();
 
-/// The same from files that hold what /proc/meminfo, /proc/self/cgroup and /sys/fs/cgroup do.
+/// The most memory that this process has held, in bytes.
+int64_t peak_resident_bytes();
+
+/// The same as available_memory_bytes() from files that hold what /proc/meminfo, /proc/self/cgroup
+/// and /sys/fs/cgroup do.
 int64_t available_memory_bytes(const std::string& meminfo, const std::string& own_groups,
                                const std::string& group_root);
 

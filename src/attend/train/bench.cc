@@ -1,7 +1,5 @@
 #include "attend/train/bench.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 #include "attend/base/log.h"
 #include "attend/base/worker_pool.h"
 #include "attend/kernels/gemm.h"
+#include "attend/train/available_memory.h"
 #include "attend/train/engine.h"
 
 namespace attend {
@@ -63,12 +62,6 @@ double machine_rate(DType dtype, WorkerPool& workers) {
 }
 
 }  // namespace
-
-int64_t peak_resident_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
-}
 
 int64_t resolve_workers(int64_t requested) {
   constexpr int64_t kMost = 4096;

@@ -51,9 +51,6 @@ std::string to_json(const TrainBenchOptions& options, const TrainBenchResult& re
 /// The rates of the matrix library and of memory on this machine, for people.
 std::string bench_kernels();
 
-/// The most memory that this process has held, in bytes.
-int64_t peak_resident_bytes();
-
 /// `requested` workers, or one for each core. Throws UsageError beyond what makes sense.
 int64_t resolve_workers(int64_t requested);
 

@@ -115,6 +115,7 @@ struct TrainOptions {
   uint64_t seed = 1;
   int64_t workers = 0;  ///< 0: one a core
   Precision precision = Precision::kAuto;
+  bool profile = false;  ///< say at the end where the time went, op by op
   bool dry_run = false;
 
   /// Throws UsageError where a value is out of range or options contradict each other, naming the

@@ -28,6 +28,7 @@ std::string to_string(const TrainProgress& progress) {
       "{:.3g}, gradient norm {:.2f}",
       progress.done.updates, progress.done.epochs, progress.loss, progress.perplexity,
       progress.tokens_per_second, progress.learning_rate, progress.gradient_norm);
+  text += fmt::format(", {} MiB", progress.peak_resident_bytes >> 20);
   if (progress.skipped_updates > 0) {
     text += fmt::format(", {} skipped", progress.skipped_updates);
   }

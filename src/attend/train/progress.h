@@ -38,8 +38,10 @@ struct TrainProgress {
   double learning_rate = 0;
   double gradient_norm = 0;
   int64_t skipped_updates = 0;
+  int64_t peak_resident_bytes = 0;  ///< the most memory that the process has held
 };
-/// "update 1200, epoch 3.41, loss 3.21, ppl 9.8, 16500 tokens/s, lr 0.00071, norm 0.82, 4m left"
+/// "update 1200, epoch 3.41, loss 3.210, perplexity 9.80, 16500 tokens/s, learning rate 0.00071,
+/// gradient norm 0.82, 310 MiB, 4m10s left"
 std::string to_string(const TrainProgress& progress);
 
 }  // namespace attend

@@ -32,6 +32,7 @@ class Run {
   void note_bad_update();
   TrainProgress progress() const;
   void log_if_due();
+  void report_profile();
   void validate();
   void save_weights() const;
   void save_model();

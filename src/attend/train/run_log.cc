@@ -84,7 +84,8 @@ void RunLog::progress(const TrainProgress& progress) {
                   {"tokens_per_second", progress.tokens_per_second},
                   {"learning_rate", progress.learning_rate},
                   {"gradient_norm", number(progress.gradient_norm)},
-                  {"skipped_updates", progress.skipped_updates}});
+                  {"skipped_updates", progress.skipped_updates},
+                  {"peak_resident_bytes", progress.peak_resident_bytes}});
 }
 
 void RunLog::validation(const TrainingAmount& done, const ValidationScores& scores, bool best) {
@@ -99,6 +100,18 @@ void RunLog::validation(const TrainingAmount& done, const ValidationScores& scor
   if (scores.chrf) fields["chrf"] = *scores.chrf;
   fields["best"] = best;
   write("validation", fields);
+}
+
+void RunLog::profile(const std::vector<ProfileRow>& rows) {
+  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
+  for (const ProfileRow& row : rows) {
+    ops.push_back({{"op", row.name},
+                   {"calls", row.calls},
+                   {"seconds", row.seconds},
+                   {"flops", row.flops},
+                   {"bytes", row.bytes}});
+  }
+  write("profile", {{"ops", ops}});
 }
 
 }  // namespace attend

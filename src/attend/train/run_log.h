@@ -2,9 +2,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "attend/base/profile.h"
 #include "attend/train/line_file.h"
 #include "attend/train/progress.h"
 
@@ -23,6 +25,7 @@ class RunLog {
   void write(const char* event, const nlohmann::ordered_json& fields);
   void progress(const TrainProgress& progress);
   void validation(const TrainingAmount& done, const ValidationScores& scores, bool best);
+  void profile(const std::vector<ProfileRow>& rows);
   /// What ends the run; the caller tells people.
   void failure(const std::string& message);
 

@@ -6,6 +6,8 @@
 
 #include "attend/base/error.h"
 #include "attend/base/log.h"
+#include "attend/base/profile.h"
+#include "attend/train/available_memory.h"
 #include "attend/train/bench.h"
 #include "attend/train/run.h"
 #include "attend/train/run_folder.h"
@@ -110,6 +112,7 @@ TrainResult Run::try_go() {
   state_.finished.clear();
   state_.average_is_model = false;
   start_ = window_start_ = Clock::now();
+  reset_profile();
   for (update_clock(); reason_to_finish().empty() && !stop_asked(); update_clock()) {
     update();
     log_if_due();
@@ -119,6 +122,7 @@ TrainResult Run::try_go() {
       checkpoint();
     }
   }
+  if (options_.profile) report_profile();
   const std::string reason = reason_to_finish();
   if (reason.empty()) {
     checkpoint(false);
@@ -184,7 +188,8 @@ TrainProgress Run::progress() const {
   TrainProgress now{.done = state_.done,
                     .share = std::min(1.0, progress_of(state_.done, options_.stop_after)),
                     .learning_rate = learning_rate_,
-                    .skipped_updates = state_.skipped_updates};
+                    .skipped_updates = state_.skipped_updates,
+                    .peak_resident_bytes = peak_resident_bytes()};
   // Without an update that counts these are no numbers, and logged as such.
   const auto tokens = static_cast<double>(window_loss_.tokens);
   now.loss = window_loss_.loss / tokens;
@@ -203,6 +208,13 @@ void Run::log_if_due() {
   window_norm_ = 0;
   window_updates_ = 0;
   window_start_ = Clock::now();
+}
+
+void Run::report_profile() {
+  const std::vector<ProfileRow> rows = profile();
+  logger().info("where the time of {} worker{} went in {:.1f} s:\n{}", options_.workers,
+                options_.workers == 1 ? "" : "s", since(start_), format_profile(rows));
+  log_.profile(rows);
 }
 
 bool Run::is_best(double criterion) const {
