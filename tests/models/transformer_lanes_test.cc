@@ -77,6 +77,51 @@ TEST(TransformerLanes, AnyNumberOfWorkersMakesTheSameGradient) {
   }
 }
 
+struct Pass {
+  std::vector<uint32_t> gradient;
+  double loss = 0;
+  int64_t peak_bytes = 0;
+};
+
+Pass run_pass(Transformer& model, bool recompute, int64_t sentences) {
+  model.parameters().flat_gradient().zero();
+  model.parameters().begin_step(1);
+  const TokenBatch batch = batch_of(random_sentences(sentences, 20, 19, 5));
+  Tape tape;
+  MemoryPool memory;
+  Context context = context_for(model);
+  context.tape = &tape;
+  context.memory = &memory;
+  context.training = true;
+  context.recompute = recompute;
+  const LossSums sums = model.loss(context, batch, batch, batch.tokens, 0.1F);
+  model.parameters().add_sparse_gradients(0, 1);
+  return {bits_of(model.parameters().flat_gradient()), sums.loss, memory.peak_bytes()};
+}
+
+TEST(TransformerLanes, RecomputingMakesTheSameGradient) {
+  for (auto& [name, config] : kinds_of_model()) {
+    config.dropout = config.attention_dropout = config.ffn_dropout = 0.1F;
+    for (const DType dtype : compute_dtypes()) {
+      SCOPED_TRACE(name + ", " + std::string(name_of(dtype)));
+      Transformer model(config, dtype, true);
+      fill_weights(model, 2);
+      const Pass expected = run_pass(model, false, 3), again = run_pass(model, true, 3);
+      EXPECT_EQ(again.gradient, expected.gradient);
+      EXPECT_EQ(again.loss, expected.loss);
+    }
+  }
+}
+
+TEST(TransformerLanes, RecomputingTakesLessMemory) {
+  TransformerConfig config = small_config();
+  config.encoder_layers = config.decoder_layers = 6;
+  Transformer model(config, DType::kFloat32, true);
+  fill_weights(model, 2);
+  const int64_t all = run_pass(model, false, 200).peak_bytes;
+  EXPECT_LT(run_pass(model, true, 200).peak_bytes, all / 2);
+}
+
 // Lane 2 meets a token that the model does not know; its worker cancels the step, and nobody waits
 // for ever.
 TEST(TransformerLanes, AFailingLaneEndsTheStepWithAnError) {

@@ -22,6 +22,7 @@ class Variable {
   Variable(Tensor value, DType gradient_dtype);
 
   bool defined() const { return node_ != nullptr; }
+  bool is(const Variable& other) const { return node_ == other.node_; }
   const Tensor& value() const { return node_->value; }
   /// Undefined while nothing has flowed back.
   const Tensor& gradient() const { return node_->gradient; }
@@ -82,6 +83,7 @@ struct Context {
   MemoryPool* memory = &MemoryPool::global();
   DType compute = DType::kFloat32;  ///< of matrix operands
   bool training = false;            ///< dropout on
+  bool recompute = false;           ///< keep layers' inputs alone and run each again backwards
   RandomKey random;                 ///< `op` counts the ops that drew
 
   /// Dropout for the next op: the rate when training, else none.

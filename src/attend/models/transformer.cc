@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "attend/autograd/recompute.h"
 #include "attend/base/error.h"
 #include "attend/base/profile.h"
 #include "attend/kernels/embedding.h"
@@ -13,6 +14,10 @@ namespace {
 
 RowPositions positions_of(const Offsets& offsets) {
   return std::make_shared<const std::vector<int32_t>>(positions_in_sequences(*offsets));
+}
+
+Stream run_layer(Context& context, const Stream& x, const StreamPart& layer) {
+  return context.recompute ? recomputed(context, x, layer) : layer(context, x);
 }
 
 }  // namespace
@@ -66,7 +71,13 @@ EncoderOutput Transformer::encode(Context& context, const TokenBatch& source) co
   Stream x =
       embed(context, {source.tokens, source.offsets, {}}, *source_embedding_, source_positions_);
   const RowPositions positions = positions_of(source.offsets);
-  for (const auto& layer : encoder_) x = (*layer)(context, x, source.offsets, positions);
+  for (const auto& layer : encoder_) {
+    x = run_layer(
+        context, x,
+        [&layer = *layer, offsets = source.offsets, positions](Context& within, const Stream& in) {
+          return layer(within, in, offsets, positions);
+        });
+  }
   return {(*encoder_output_)(context, x), source.offsets};
 }
 
@@ -75,7 +86,13 @@ Variable Transformer::decode(Context& context, const TokenBatch& target,
   Stream x =
       embed(context, {target.tokens, target.offsets, {}}, *target_embedding_, target_positions_);
   const RowPositions positions = positions_of(target.offsets);
-  for (const auto& layer : decoder_) x = (*layer)(context, x, target.offsets, positions, memory);
+  for (const auto& layer : decoder_) {
+    x = run_layer(context, x,
+                  [&layer = *layer, offsets = target.offsets, positions, memory](Context& within,
+                                                                                 const Stream& in) {
+                    return layer(within, in, offsets, positions, memory);
+                  });
+  }
   return (*decoder_output_)(context, x);
 }
 

@@ -26,12 +26,18 @@ class MemoryPool {
   std::shared_ptr<std::byte> allocate(int64_t bytes);
   /// Returns every kept block to the system.
   void release();
+  /// From now on blocks are kept only as long as they and those in use are within `bytes`: before
+  /// the system is asked for more, the largest kept ones go back to it. What is in use may go
+  /// beyond.
+  void limit(int64_t bytes);
 
   int64_t bytes_in_use() const;  ///< handed out now
-  int64_t peak_bytes() const;    ///< the most ever handed out at once
+  int64_t peak_bytes() const;    ///< the most handed out at once, ever or since reset_peak()
+  int64_t held_bytes() const;    ///< handed out or kept
+  void reset_peak();
 
  private:
-  struct State;
+  class State;
   explicit MemoryPool(bool keep_freed);
   std::shared_ptr<State> state_;
 };
