@@ -48,6 +48,20 @@ TEST(Count, TakesSuffixesAndAll64Bits) {
   }
 }
 
+TEST(MemoryLimit, IsWrittenAsItIsRead) {
+  EXPECT_EQ(parse_memory_limit("4G").bytes, int64_t{4} << 30);
+  EXPECT_EQ(parse_memory_limit("1.5G").bytes, int64_t{3} << 29);
+  EXPECT_EQ(parse_memory_limit("512M").bytes, int64_t{1} << 29);
+  EXPECT_EQ(parse_memory_limit("1000").bytes, 1000);
+  EXPECT_EQ(parse_memory_limit("none").bytes, 0);
+  for (const char* text : {"none", "4G", "1536M", "7K", "1001"}) {
+    EXPECT_EQ(to_string(parse_memory_limit(text)), text);
+  }
+  for (const char* text : {"", "0", "-1", "G", "4g", "4GB", "1.5", "1e3", "nan", "99999999999G"}) {
+    EXPECT_THROW(parse_memory_limit(text), UsageError) << text;
+  }
+}
+
 TEST(Names, AreReadAsTheyAreWritten) {
   for (const char* name : {"auto", "float32", "bfloat16"}) {
     EXPECT_EQ(name_of(parse_precision(name)), name);

@@ -104,6 +104,9 @@ inline std::vector<std::string> train_arguments(const TrainOptions& options) {
   add("--heads", options.model.heads);
   add("--dropout", options.model.dropout);
   add("--batch-tokens", options.batch_tokens);
+  add("--lane-tokens", options.lane_tokens);
+  add("--max-length", options.max_length);
+  add("--memory", to_string(options.memory));
   add("--accumulate", options.accumulate);
   add("--warmup", options.warmup);
   add("--learning-rate", options.learning_rate);

@@ -43,6 +43,8 @@ void read_value(const std::string& text, double& value) { read_number(text, valu
 void read_value(const std::string& text, std::string& value) { value = text; }
 void read_value(const std::string& text, TrainLimit& value) { value = parse_train_limit(text); }
 
+void read_value(const std::string& text, MemoryLimit& value) { value = parse_memory_limit(text); }
+
 void read_value(const std::string& text, std::optional<double>& value) {
   if (text == "auto") {
     value.reset();
@@ -58,6 +60,7 @@ std::string text_of(float value) { return fmt::format("{}", value); }
 std::string text_of(double value) { return fmt::format("{}", value); }
 std::string text_of(const std::string& value) { return value; }
 std::string text_of(const TrainLimit& value) { return to_string(value); }
+std::string text_of(const MemoryLimit& value) { return to_string(value); }
 std::string text_of(const std::optional<double>& value) { return value ? text_of(*value) : "auto"; }
 
 std::string type_name(const bool&) { return ""; }
@@ -67,6 +70,7 @@ std::string type_name(const float&) { return "NUMBER"; }
 std::string type_name(const double&) { return "NUMBER"; }
 std::string type_name(const std::string&) { return "TEXT"; }
 std::string type_name(const TrainLimit&) { return "AMOUNT"; }
+std::string type_name(const MemoryLimit&) { return "SIZE"; }
 std::string type_name(const std::optional<double>&) { return "NUMBER"; }
 
 }  // namespace attend

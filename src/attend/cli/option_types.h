@@ -24,6 +24,7 @@ void read_value(const std::string& text, float& value);  ///< finite
 void read_value(const std::string& text, double& value);
 void read_value(const std::string& text, std::string& value);
 void read_value(const std::string& text, TrainLimit& value);
+void read_value(const std::string& text, MemoryLimit& value);
 void read_value(const std::string& text, std::optional<double>& value);  ///< or "auto"
 
 std::string text_of(bool value);
@@ -33,9 +34,10 @@ std::string text_of(float value);
 std::string text_of(double value);
 std::string text_of(const std::string& value);
 std::string text_of(const TrainLimit& value);
+std::string text_of(const MemoryLimit& value);
 std::string text_of(const std::optional<double>& value);
 
-/// What help texts call the type: "N", "NUMBER", "TEXT", "AMOUNT", or "" for a flag without value.
+/// What help texts call the type: "N", "NUMBER", "TEXT", "AMOUNT", "SIZE", or "" for a flag without value.
 std::string type_name(const bool&);
 std::string type_name(const int64_t&);
 std::string type_name(const uint64_t&);
@@ -43,6 +45,7 @@ std::string type_name(const float&);
 std::string type_name(const double&);
 std::string type_name(const std::string&);
 std::string type_name(const TrainLimit&);
+std::string type_name(const MemoryLimit&);
 std::string type_name(const std::optional<double>&);
 
 /// The values that a name can be chosen for. An enumeration with a specialisation is an option's

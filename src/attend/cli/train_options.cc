@@ -116,6 +116,14 @@ void define_run(OptionSet& options, TrainOptions& train) {
   options.add("seed", train.seed, "Of all random numbers: same seed, same model");
   options.add("workers", train.workers, "Threads; 0 is one a core. They do not change the result")
       .changeable();
+  options
+      .add("memory", train.memory,
+           "Keep the whole process within this, such as 4G, by making lanes smaller")
+      .changeable();
+  options
+      .add("recompute", train.recompute,
+           "Keep little between forward and backward: less memory, a third more time")
+      .changeable();
   options.add("precision", train.precision,
               "Of matrix products; auto is bfloat16 where the CPU has it");
   options.add("profile", train.profile, "Say at the end where the time went, op by op")

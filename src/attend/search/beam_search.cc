@@ -232,6 +232,27 @@ int64_t search_cost(int64_t source_tokens, const SearchOptions& options) {
 
 int64_t search_budget(const SearchOptions& options) { return options.batch_tokens * kBudgetBeam; }
 
+int64_t search_memory(const TransformerConfig& config, DType compute,
+                      const SearchOptions& options) {
+  const int64_t size = size_of(compute);
+  // Sources of kLeastCost tokens make the most hypotheses; one that is longer than the budget is
+  // searched by itself.
+  const int64_t longest = config.max_length;
+  const int64_t cost = std::max(search_budget(options), longest * options.beam_size);
+  const int64_t rows = std::max(cost / kLeastCost, options.beam_size);
+  const int64_t slots = cost + rows * std::min(options.max_extra_length, longest);
+  const int64_t sources = std::max(cost / options.beam_size, longest);
+
+  const int64_t key_value = config.heads * (config.key_width() + config.value_width());
+  // Caches double, and while they do both are there.
+  constexpr int64_t kGrowing = 3;
+  const int64_t caches = config.decoder_layers * key_value * size * (kGrowing * slots + sources);
+  const int64_t activations = 4 * (6 * config.d_model + 2 * config.d_ff + 2 * key_value);
+  const int64_t logits =
+      std::min(rows, kLogitsTileRows) * config.target_vocabulary_size * int64_t{sizeof(float)};
+  return caches + std::max(sources, rows) * activations + 2 * logits;
+}
+
 std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, Context& context,
                                                  const std::vector<std::vector<int32_t>>& sources,
                                                  const SearchTokens& tokens,

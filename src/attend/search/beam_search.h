@@ -60,4 +60,8 @@ int64_t search_cost(int64_t source_tokens, const SearchOptions& options);
 /// by itself is searched by itself.
 int64_t search_budget(const SearchOptions& options);
 
+/// The most memory that a search of one group takes beside the weights, in bytes: an estimate from
+/// above, for outputs as long as the options allow.
+int64_t search_memory(const TransformerConfig& config, DType compute, const SearchOptions& options);
+
 }  // namespace attend

@@ -10,8 +10,12 @@
 namespace attend {
 
 SearchWorkers::SearchWorkers(std::shared_ptr<const Transformer> model, SearchTokens tokens,
-                             const SearchOptions& options, int64_t workers)
-    : model_(std::move(model)), tokens_(std::move(tokens)), options_(options), idle_(workers) {
+                             const SearchOptions& options, int64_t workers, int64_t memory)
+    : model_(std::move(model)),
+      tokens_(std::move(tokens)),
+      options_(options),
+      memory_limit_(memory),
+      idle_(workers) {
   try {
     for (int64_t i = 0; i < workers; ++i) threads_.emplace_back([this] { run(); });
   } catch (const std::system_error& error) {
@@ -48,8 +52,10 @@ void SearchWorkers::submit(std::vector<Sentence> sentences) {
 void SearchWorkers::run() {
   use_one_thread_here();
   MemoryPool memory;
+  if (memory_limit_ > 0) memory.limit(memory_limit_);
   std::unique_lock lock(mutex_);
   for (;;) {
+    if (memory_limit_ > 0 && waiting_.empty()) memory.release();
     work_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
     if (stop_) return;
     std::vector<Sentence> group = take_group();

@@ -29,8 +29,9 @@ class SearchWorkers {
     Done done;
   };
 
+  /// `memory` bytes are what a worker keeps at most, and then only while it has work; 0: no limit.
   SearchWorkers(std::shared_ptr<const Transformer> model, SearchTokens tokens,
-                const SearchOptions& options, int64_t workers);
+                const SearchOptions& options, int64_t workers, int64_t memory = 0);
   SearchWorkers(const SearchWorkers&) = delete;
   SearchWorkers& operator=(const SearchWorkers&) = delete;
   /// Finishes what is being searched; drops what waits, uncalled.
@@ -52,6 +53,7 @@ class SearchWorkers {
   std::shared_ptr<const Transformer> model_;
   SearchTokens tokens_;
   SearchOptions options_;
+  int64_t memory_limit_;
 
   std::mutex mutex_;
   std::condition_variable work_;

@@ -107,7 +107,7 @@ struct Translator::State {
         target_tokenizer(std::move(the_target_tokenizer)),
         search(the_options.search),
         workers(model, search_tokens(*source_tokenizer, *target_tokenizer), search,
-                worker_count(the_options)) {}
+                worker_count(the_options), the_options.worker_memory) {}
 
   std::shared_ptr<const Transformer> model;
   std::shared_ptr<const Tokenizer> source_tokenizer;

@@ -23,6 +23,9 @@ struct TranslatorOptions {
   int64_t workers = 0;
   /// For models from a directory; a model in memory has its own.
   Precision precision = Precision::kAuto;
+  /// Bytes that each worker keeps at most, and then only while it has work; 0: no limit. What one
+  /// search takes is bounded by search.batch_tokens.
+  int64_t worker_memory = 0;
   void validate() const;  ///< throws UsageError naming the option
 };
 

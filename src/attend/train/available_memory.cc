@@ -1,6 +1,7 @@
 #include "attend/train/available_memory.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -65,6 +66,13 @@ int64_t available_memory_bytes(const std::string& meminfo, const std::string& ow
     available = std::min(available, free_in_group(group));
   }
   return available;
+}
+
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all_pages = 0, resident_pages = 0;
+  file >> all_pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGESIZE);
 }
 
 int64_t peak_resident_bytes() {

@@ -10,6 +10,9 @@ namespace attend {
 /// system does not say.
 int64_t available_memory_bytes();
 
+/// The memory that this process holds now, in bytes.
+int64_t resident_bytes();
+
 /// The most memory that this process has held, in bytes.
 int64_t peak_resident_bytes();
 

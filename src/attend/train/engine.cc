@@ -73,6 +73,7 @@ LossSums Engine::run_lane(const Lane& lane, int32_t number, int64_t step, float 
                   .memory = &memory,
                   .compute = model_.compute(),
                   .training = training,
+                  .recompute = options_.recompute,
                   .random = {mix_seed(options_.seed, static_cast<uint64_t>(step)),
                              static_cast<uint32_t>(number), 0}};
   return model_.loss(context, token_batch(lane.source), token_batch(lane.target_input),
@@ -164,6 +165,23 @@ void Engine::zero_gradient() {
   for_chunks([&](int64_t, int64_t begin, int64_t end) {
     model_.parameters().flat_gradient().slice_columns(begin, end).zero();
   });
+}
+
+int64_t Engine::measure(const Lane& lane) {
+  // The first lane is always run by some worker; which one does not matter.
+  for (const auto& pool : memory_) pool->reset_peak();
+  run_lanes({&lane}, 0, true);
+  zero_gradient();
+  release_memory();
+  return peak_activation_bytes();
+}
+
+void Engine::limit_memory(int64_t bytes_each) {
+  for (const auto& pool : memory_) pool->limit(bytes_each);
+}
+
+void Engine::release_memory() {
+  for (const auto& pool : memory_) pool->release();
 }
 
 int64_t Engine::peak_activation_bytes() const {

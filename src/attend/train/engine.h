@@ -37,8 +37,17 @@ class Engine {
   const Tensor& average() const { return average_; }
   /// Starts the moving average from the present weights.
   void reset_average();
+  int64_t weights() const { return model_.parameters().flat_size(); }
+  DType compute() const { return model_.compute(); }
   /// The most that all workers' memory pools held at one time, added up.
   int64_t peak_activation_bytes() const;
+  /// What one worker takes for a lane, forward and backward, in bytes. Changes nothing: the
+  /// gradient is thrown away.
+  int64_t measure(const Lane& lane);
+  /// Workers keep at most so much; see MemoryPool::limit.
+  void limit_memory(int64_t bytes_each);
+  /// Returns what workers keep to the system.
+  void release_memory();
 
  private:
   LossSums run_lanes(const std::vector<const Lane*>& lanes, int64_t step, bool training);

@@ -139,4 +139,27 @@ std::string to_string(const TrainLimit& limit) {
   return "none";
 }
 
+MemoryLimit parse_memory_limit(std::string_view text) {
+  if (text == "none") return {};
+  std::string_view rest = text;
+  double number = 0;
+  if (take_number(rest, number) && number > 0) {
+    const double unit = rest == "K" ? 0x1p10 : rest == "M" ? 0x1p20 : rest == "G" ? 0x1p30 : 1.0;
+    const double bytes = number * unit;
+    const bool whole = bytes == std::floor(bytes) && bytes <= kLargestExact;
+    if (whole && (rest.empty() || unit > 1.0)) return {static_cast<int64_t>(bytes)};
+  }
+  fail_usage("found \"{}\", expected a size such as 512M, 4G (powers of 1024), or none", text);
+}
+
+std::string to_string(const MemoryLimit& limit) {
+  if (limit.bytes == 0) return "none";
+  for (const auto& [shift, unit] : {std::pair(30, 'G'), {20, 'M'}, {10, 'K'}}) {
+    if (limit.bytes % (int64_t{1} << shift) == 0) {
+      return fmt::format("{}{}", limit.bytes >> shift, unit);
+    }
+  }
+  return fmt::format("{}", limit.bytes);
+}
+
 }  // namespace attend

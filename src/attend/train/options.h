@@ -40,6 +40,15 @@ std::string to_string(const TrainLimit& limit);
 /// found and what was expected.
 int64_t parse_count(std::string_view text);
 
+/// An amount of memory; 0 bytes is no bound. Written as in `512M`, `4G` (powers of 1024) or `none`.
+struct MemoryLimit {
+  int64_t bytes = 0;
+  bool operator==(const MemoryLimit&) const = default;
+};
+/// Throws UsageError saying what was found and what was expected.
+MemoryLimit parse_memory_limit(std::string_view text);
+std::string to_string(const MemoryLimit& limit);
+
 /// Names as flags, YAML and recipes spell them, e.g. "bfloat16", "adamw", "inverse_sqrt", "bleu",
 /// "unigram". The parsers throw UsageError listing the names that there are.
 std::string_view name_of(OptimizerKind value);
@@ -113,7 +122,9 @@ struct TrainOptions {
   int64_t valid_beam_size = 4;
   double valid_length_penalty = 0.6;
   uint64_t seed = 1;
-  int64_t workers = 0;  ///< 0: one a core
+  int64_t workers = 0;     ///< 0: one a core
+  MemoryLimit memory;      ///< of the whole process; lanes are made small enough for it
+  bool recompute = false;  ///< run layers again in the backward pass instead of keeping them
   Precision precision = Precision::kAuto;
   bool profile = false;  ///< say at the end where the time went, op by op
   bool dry_run = false;

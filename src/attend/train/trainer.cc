@@ -9,6 +9,7 @@
 #include "attend/base/profile.h"
 #include "attend/train/available_memory.h"
 #include "attend/train/bench.h"
+#include "attend/train/memory_plan.h"
 #include "attend/train/run.h"
 #include "attend/train/run_folder.h"
 
@@ -43,13 +44,19 @@ void Run::prepare() {
                 options_.model.decoder_layers, options_.model.d_model, options_.model.d_ff,
                 options_.model.heads, name_of(compute));
   engine_ = std::make_unique<Engine>(*model_, options_, options_.workers);
-  if (data_.valid) {
-    validator_ = std::make_unique<Validator>(options_, data_, model_, *engine_);
-  }
   if (latest) {
     restore(*latest);
   } else {
     start_fresh();
+  }
+  MemoryPlan plan;
+  if (options_.memory.bytes > 0) {
+    plan = plan_memory(options_, *engine_);
+    options_.lane_tokens = plan.lane_tokens;
+    engine_->limit_memory(plan.worker_bytes);
+  }
+  if (data_.valid) {
+    validator_ = std::make_unique<Validator>(options_, data_, model_, *engine_, plan);
   }
   state_.precision = name_of(compute);
   state_.data_fingerprint = data_.train->fingerprint();

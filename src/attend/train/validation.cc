@@ -6,17 +6,29 @@
 #include "attend/metrics/chrf.h"
 
 namespace attend {
+namespace {
+
+SearchOptions search_options(const TrainOptions& options, const MemoryPlan& plan) {
+  SearchOptions search{.beam_size = options.valid_beam_size,
+                       .length_penalty = options.valid_length_penalty};
+  if (plan.search_batch_tokens > 0) search.batch_tokens = plan.search_batch_tokens;
+  return search;
+}
+
+}  // namespace
 
 Validator::Validator(const TrainOptions& options, const TrainingData& data,
-                     std::shared_ptr<const Transformer> model, Engine& engine)
+                     std::shared_ptr<const Transformer> model, Engine& engine,
+                     const MemoryPlan& plan)
     : options_(options),
       data_(data),
       engine_(engine),
+      bounded_(plan.worker_bytes > 0),
       batches_(validation_batches(*data.valid, batch_options(options))),
       translator_(std::move(model), data.tokenizers.source, data.tokenizers.target,
-                  {.search = {.beam_size = options.valid_beam_size,
-                              .length_penalty = options.valid_length_penalty},
-                   .workers = engine.workers().size()}) {}
+                  {.search = search_options(options, plan),
+                   .workers = engine.workers().size(),
+                   .worker_memory = plan.worker_bytes}) {}
 
 ValidationScores Validator::run() {
   const LossSums sums = engine_.validate(batches_);
@@ -25,6 +37,7 @@ ValidationScores Validator::run() {
                           .perplexity = std::exp(sums.nll / tokens),
                           .accuracy = static_cast<double>(sums.correct) / tokens};
   if (options_.validation_metric == ValidationMetric::kLoss) return scores;
+  if (bounded_) engine_.release_memory();  // the translator's workers take their place
   std::vector<std::string> hypotheses;
   for (const Translation& translation : translator_.translate(data_.valid_text->source)) {
     hypotheses.push_back(translation.text());
