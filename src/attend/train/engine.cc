@@ -168,12 +168,18 @@ void Engine::zero_gradient() {
 }
 
 int64_t Engine::measure(const Lane& lane) {
-  // The first lane is always run by some worker; which one does not matter.
   for (const auto& pool : memory_) pool->reset_peak();
-  run_lanes({&lane}, 0, true);
+  run_lanes(std::vector<const Lane*>(memory_.size(), &lane), 0, true);
   zero_gradient();
-  release_memory();
-  return peak_activation_bytes();
+  int64_t most = 0;
+  for (const auto& pool : memory_) most = std::max(most, pool->peak_bytes());
+  return most;
+}
+
+int64_t Engine::held_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& pool : memory_) bytes += pool->held_bytes();
+  return bytes;
 }
 
 void Engine::limit_memory(int64_t bytes_each) {

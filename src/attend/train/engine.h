@@ -41,9 +41,11 @@ class Engine {
   DType compute() const { return model_.compute(); }
   /// The most that all workers' memory pools held at one time, added up.
   int64_t peak_activation_bytes() const;
-  /// What one worker takes for a lane, forward and backward, in bytes. Changes nothing: the
-  /// gradient is thrown away.
+  /// The most that a worker's pool hands out for a lane, forward and backward, in bytes, when every
+  /// worker has one. The gradient is thrown away; the pools keep what they took.
   int64_t measure(const Lane& lane);
+  /// What all workers' pools have of the system.
+  int64_t held_bytes() const;
   /// Workers keep at most so much; see MemoryPool::limit.
   void limit_memory(int64_t bytes_each);
   /// Returns what workers keep to the system.

@@ -62,9 +62,17 @@ class Trials {
  public:
   Trials(const TrainOptions& options, Engine& engine) : options_(options), engine_(engine) {}
 
+  /// What the first lane brings beside its pools: the library's and the threads' own memory.
+  int64_t overhead() const {
+    const int64_t before = resident_bytes();
+    bytes_of_lane(kSmallestTrial);
+    return std::max<int64_t>(0, resident_bytes() - before - engine_.held_bytes());
+  }
+
   int64_t bytes_of_lane(int64_t tokens) const {
     const int64_t vocabulary =
         std::min(options_.model.source_vocabulary_size, options_.model.target_vocabulary_size);
+    engine_.release_memory();
     return engine_.measure(longest_pairs(tokens, options_.max_length + 1, vocabulary));
   }
 
@@ -108,7 +116,10 @@ class Trials {
 
 MemoryPlan plan_memory(const TrainOptions& options, Engine& engine) {
   malloc_trim(0);  // what reading and tokenizing left behind
-  const int64_t fixed = resident_bytes() + kReserve + bytes_of_step(options, engine.weights());
+  const Trials trials(options, engine);
+  const int64_t before = resident_bytes();
+  const int64_t fixed =
+      before + trials.overhead() + kReserve + bytes_of_step(options, engine.weights());
   const int64_t rest = options.memory.bytes - fixed;
   if (rest <= 0) {
     fail(
@@ -117,7 +128,7 @@ MemoryPlan plan_memory(const TrainOptions& options, Engine& engine) {
         mib(fixed), to_string(options.memory));
   }
   MemoryPlan plan{.worker_bytes = rest / options.workers};
-  plan.lane_tokens = Trials(options, engine).largest_lane(plan.worker_bytes);
+  plan.lane_tokens = trials.largest_lane(plan.worker_bytes);
   plan.search_batch_tokens = search_batch(options, engine.compute(), plan.worker_bytes);
   engine.release_memory();
   logger().info(
