@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 CTEST := ctest --output-on-failure --parallel $(JOBS)
-THREADED := base_test data_test search_test train_test
+THREADED := base_test comm_test data_test search_test train_test
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
 release:

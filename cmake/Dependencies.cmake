@@ -11,4 +11,5 @@ find_package(CLI11 REQUIRED)
 find_package(ZLIB REQUIRED)
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
+pkg_check_modules(mpi IMPORTED_TARGET mpi-c)  # several machines; without it attend trains on one
 pkg_check_modules(icu REQUIRED IMPORTED_TARGET icu-uc)  # Unicode's classes and case maps

@@ -38,6 +38,9 @@ install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET attend_cli)
   install(TARGETS attend_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+if(TARGET attend_mpi)
+  install(TARGETS attend_mpi LIBRARY DESTINATION ${ATTEND_MODULE_DIR})
+endif()
 
 configure_package_config_file(cmake/attendConfig.cmake.in attendConfig.cmake
                               INSTALL_DESTINATION ${cmake_dir})

@@ -10,6 +10,11 @@ trap 'rm -rf "$work"' EXIT
 
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
 "$work/prefix/bin/attend" --version
+# Under mpirun it finds its module in the folder of libraries.
+if [ -e "$build/src/attend/attend_mpi.so" ] && command -v mpirun >/dev/null; then
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+    mpirun --oversubscribe -n 2 "$work/prefix/bin/attend" train --help | grep -q -e --stop-after
+fi
 
 cmake -S "$example" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" \
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release

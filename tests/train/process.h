@@ -16,13 +16,14 @@
 
 namespace attend {
 
-/// The command `attend` at work; killed where it still is at the end.
+/// The command `attend`, or another, at work; killed where it still is at the end.
 class Process {
  public:
   /// stdout and stderr go to files in `folder`.
-  Process(const std::vector<std::string>& arguments, const Path& folder)
+  Process(const std::vector<std::string>& arguments, const Path& folder,
+          const char* program = ATTEND_COMMAND)
       : out_(folder / "stdout"), err_(folder / "stderr") {
-    std::vector<char*> argv{const_cast<char*>(ATTEND_COMMAND)};
+    std::vector<char*> argv{const_cast<char*>(program)};
     for (const std::string& each : arguments) argv.push_back(const_cast<char*>(each.c_str()));
     argv.push_back(nullptr);
     child_ = fork();
@@ -31,7 +32,7 @@ class Process {
          {std::pair(&out_, STDOUT_FILENO), std::pair(&err_, STDERR_FILENO)}) {
       dup2(open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), to);
     }
-    execv(ATTEND_COMMAND, argv.data());
+    execvp(program, argv.data());
     _exit(127);
   }
   Process(const Process&) = delete;

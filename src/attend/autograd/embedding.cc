@@ -48,6 +48,8 @@ Stream embedding(Context& context, const EmbeddingInput& input, Parameter& table
   Tape* tape = context.tape;
   if (tape == nullptr) return result;
 
+  table.expect_sparse();
+  if (learned_positions != nullptr) learned_positions->expect_sparse();
   std::vector<int32_t> places;
   if (learned_positions != nullptr) places = position_ids(input);
   tape->record("embedding backward", [=, &table, ids = input.ids, memory = context.memory] {

@@ -50,12 +50,16 @@ void Parameter::wait_for_turn(int32_t lane) {
 
 void Parameter::pass_turn(int32_t lane) {
   int32_t expected = lane;  // a cancelled step stays cancelled
-  turn_.compare_exchange_strong(expected, lane + 1, std::memory_order_acq_rel);
+  const bool passed = turn_.compare_exchange_strong(expected, lane + 1, std::memory_order_acq_rel);
   turn_.notify_all();
+  if (listener_ == nullptr || !passed || lane + 1 < lanes_) return;
+  if (!sparse_expected_.load(std::memory_order_relaxed)) listener_->gradient_complete(*this);
 }
 
-void Parameter::begin_step(int32_t lanes) {
+void Parameter::begin_step(int32_t lanes, GradientListener* listener) {
   turn_.store(0, std::memory_order_release);
+  lanes_ = lanes;
+  listener_ = listener;
   sparse.clear();
   sparse.resize(static_cast<std::size_t>(lanes));
 }
@@ -71,7 +75,7 @@ Parameter& ParameterSet::add(std::string name, Shape shape, Initializer initiali
   made.name = std::move(name);
   made.shape = std::move(shape);
   made.initializer = std::move(initializer);
-  offsets_.push_back(flat_size_);
+  made.offset = flat_size_;
   flat_size_ += (count_of(made.shape) + kAlignedElements - 1) / kAlignedElements * kAlignedElements;
   return made;
 }
@@ -80,9 +84,8 @@ void ParameterSet::allocate(DType compute, bool with_gradients) {
   master_ = Tensor::zeros({flat_size_}, DType::kFloat32);
   if (compute != DType::kFloat32) compute_ = Tensor::zeros({flat_size_}, compute);
   if (with_gradients) gradient_ = Tensor::zeros({flat_size_}, DType::kFloat32);
-  std::size_t next = 0;
   for (Parameter& parameter : parameters_) {
-    const int64_t begin = offsets_[next++], end = begin + count_of(parameter.shape);
+    const int64_t begin = parameter.offset, end = begin + count_of(parameter.shape);
     const auto view = [&](const Tensor& flat) {
       return flat.slice_columns(begin, end).reshape(parameter.shape);
     };
@@ -127,16 +130,15 @@ int64_t ParameterSet::weight_count() const {
 
 std::vector<std::pair<std::string, Tensor>> ParameterSet::views(const Tensor& flat) const {
   std::vector<std::pair<std::string, Tensor>> named;
-  std::size_t next = 0;
   for (const Parameter& parameter : parameters_) {
-    const int64_t begin = offsets_[next++], end = begin + count_of(parameter.shape);
+    const int64_t begin = parameter.offset, end = begin + count_of(parameter.shape);
     named.emplace_back(parameter.name, flat.slice_columns(begin, end).reshape(parameter.shape));
   }
   return named;
 }
 
-void ParameterSet::begin_step(int32_t lanes) {
-  for (Parameter& parameter : parameters_) parameter.begin_step(lanes);
+void ParameterSet::begin_step(int32_t lanes, GradientListener* listener) {
+  for (Parameter& parameter : parameters_) parameter.begin_step(lanes, listener);
 }
 
 void ParameterSet::cancel_step() {

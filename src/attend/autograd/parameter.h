@@ -27,6 +27,18 @@ struct SparseGradient {
   float scale = 1.0F;
 };
 
+class Parameter;
+
+/// Hears of gradients that are complete while the lanes of a step still run, on the thread of the
+/// lane that added last.
+class GradientListener {
+ public:
+  virtual void gradient_complete(const Parameter& parameter) = 0;
+
+ protected:
+  ~GradientListener() = default;
+};
+
 /// A weight: float32 master values, their copy in the compute dtype (the same tensor in float32)
 /// and the one gradient that all workers add to.
 ///
@@ -38,6 +50,7 @@ class Parameter {
   std::string name;
   Shape shape;
   Initializer initializer;
+  int64_t offset = 0;  ///< of the first element in the flat buffers
   Tensor master;
   Tensor compute;
   Tensor gradient;
@@ -48,12 +61,17 @@ class Parameter {
   void wait_for_turn(int32_t lane);
   void pass_turn(int32_t lane);
   bool turn_passed(int32_t lane) const { return turn_.load(std::memory_order_acquire) > lane; }
-  void begin_step(int32_t lanes);
+  /// Says that the step will leave sparse gradients, so that the last turn does not complete it.
+  void expect_sparse() { sparse_expected_.store(true, std::memory_order_relaxed); }
+  void begin_step(int32_t lanes, GradientListener* listener);
   /// Wakes every waiting lane with an Error: one worker has failed.
   void cancel_step();
 
  private:
   std::atomic<int32_t> turn_ = 0;
+  std::atomic<bool> sparse_expected_ = false;
+  int32_t lanes_ = 0;
+  GradientListener* listener_ = nullptr;
 };
 
 /// All weights of a model, laid end to end in flat buffers, so that the optimizer sweeps over one
@@ -85,7 +103,9 @@ class ParameterSet {
   /// A view of `flat` (a tensor laid out as flat_master) for each parameter, by name.
   std::vector<std::pair<std::string, Tensor>> views(const Tensor& flat) const;
 
-  void begin_step(int32_t lanes);
+  /// `listener`, where there is one, hears of each dense gradient when the last of `lanes` has
+  /// added to it. Gradients with sparse parts are complete after add_sparse_gradients().
+  void begin_step(int32_t lanes, GradientListener* listener = nullptr);
   void cancel_step();
   /// Adds the sparse gradients of every table, in lane order, in the `part`-th of `parts` equal
   /// shares of its rows: workers can take one each, and the sums do not depend on how many.
@@ -93,7 +113,6 @@ class ParameterSet {
 
  private:
   std::deque<Parameter> parameters_;
-  std::vector<int64_t> offsets_;
   int64_t flat_size_ = 0;
   Tensor master_, compute_, gradient_;
 };

@@ -8,6 +8,7 @@
 #include "attend/base/version.h"
 #include "attend/cli/config_file.h"
 #include "attend/cli/output.h"
+#include "attend/cli/ranks.h"
 
 namespace attend {
 namespace {
@@ -15,22 +16,6 @@ namespace {
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kWrongCall = 2;
-
-void run_command(Command& command, const std::vector<std::string>& arguments) {
-  OptionSet options;
-  command.define(options);
-  const Call call = parse_flags(arguments, command, options);
-  if (call.help) return print(help_of(command, options));
-  if (call.quiet) set_log_level(LogLevel::kQuiet);
-  const Assignments config =
-      call.config.empty() ? Assignments{} : read_config(call.config, options);
-  command.resolve(options, config, call.flags);
-  if (call.dump_config) return print(to_yaml(options));
-  command.require();
-  const std::string quality = options.quality_summary();
-  if (!quality.empty()) logger().info("attend {}: {}", command.name(), quality);
-  command.run(options);
-}
 
 /// How many of the first arguments are the name of `command`; 0 where they are not.
 size_t words_matched(const Command& command, const std::vector<std::string>& arguments) {
@@ -66,24 +51,47 @@ std::string members_of(const std::string& group, const std::vector<std::string>&
              nearest_name(given, names));
 }
 
-void dispatch(const std::vector<std::string>& arguments) {
+int dispatch(const std::vector<std::string>& arguments) {
   const auto commands = make_commands();
   const std::string first = arguments.empty() ? "--help" : arguments[0];
   std::vector<std::string> names;
-  if (first == "--help" || first == "-h" || first == "help") return print(overview(commands));
-  if (first == "--version") return print(fmt::format("attend {}\n", kVersion));
-  if (first == "docs-options") return print(options_document(commands));
+  std::string text;
+  if (first == "--help" || first == "-h" || first == "help") text = overview(commands);
+  if (first == "--version") text = fmt::format("attend {}\n", kVersion);
+  if (first == "docs-options") text = options_document(commands);
+  if (!text.empty()) {
+    print(text);
+    return kDone;
+  }
   for (const auto& command : commands) {
     names.emplace_back(command->name());
     const size_t words = words_matched(*command, arguments);
     if (words == 0) continue;
     const auto rest = arguments.begin() + static_cast<std::ptrdiff_t>(words);
-    return run_command(*command, {rest, arguments.end()});
+    if (command->works_in_ranks()) return run_in_ranks(*command, {rest, arguments.end()});
+    run_command(*command, {rest, arguments.end()});
+    return kDone;
   }
   fail_on_command(names, arguments);
 }
 
 }  // namespace
+
+void run_command(Command& command, const std::vector<std::string>& arguments) {
+  OptionSet options;
+  command.define(options);
+  const Call call = parse_flags(arguments, command, options);
+  if (call.help) return print(help_of(command, options));
+  if (call.quiet) set_log_level(LogLevel::kQuiet);
+  const Assignments config =
+      call.config.empty() ? Assignments{} : read_config(call.config, options);
+  command.resolve(options, config, call.flags);
+  if (call.dump_config) return print(to_yaml(options));
+  command.require();
+  const std::string quality = options.quality_summary();
+  if (!quality.empty()) logger().info("attend {}: {}", command.name(), quality);
+  command.run(options);
+}
 
 void Command::resolve(const OptionSet& options, const Assignments& config,
                       const Assignments& flags) {
@@ -105,9 +113,9 @@ std::vector<std::unique_ptr<Command>> make_commands() {
   return commands;
 }
 
-int run_attend(const std::vector<std::string>& arguments) {
+int exit_status_of(const std::function<void()>& work) {
   try {
-    dispatch(arguments);
+    work();
     return kDone;
   } catch (const UsageError& error) {
     logger().error("{}", error.what());
@@ -118,6 +126,12 @@ int run_attend(const std::vector<std::string>& arguments) {
     logger().error("{}", error.what());
   }
   return kFailed;
+}
+
+int run_attend(const std::vector<std::string>& arguments) {
+  int status = kDone;
+  const int failed = exit_status_of([&] { status = dispatch(arguments); });
+  return failed != kDone ? failed : status;
 }
 
 }  // namespace attend

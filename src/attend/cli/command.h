@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -8,6 +9,8 @@
 #include "attend/cli/option_set.h"
 
 namespace attend {
+
+class RankSession;  // cli/ranks.h
 
 /// One subcommand: what it can be told and what it does.
 class Command {
@@ -31,6 +34,10 @@ class Command {
                        const Assignments& flags);
   /// Throws UsageError where an option is missing that the job cannot do without.
   virtual void require() const {}
+  /// Whether the ranks that mpirun starts do this job together; else each does all of it.
+  virtual bool works_in_ranks() const { return false; }
+  /// The ranks that this one leads; it is called before anything else where there are any.
+  virtual void lead(RankSession& /*ranks*/) {}
   /// The job. Throws UsageError for a wrong call and Error for a job that failed.
   virtual void run(const OptionSet& options) = 0;
 };
@@ -68,6 +75,11 @@ std::string help_of(const Command& command, const OptionSet& options);
 std::string overview(const std::vector<std::unique_ptr<Command>>& commands);
 /// docs/options.md: every option of every command.
 std::string options_document(const std::vector<std::unique_ptr<Command>>& commands);
+
+/// Runs one command. Throws UsageError and Error.
+void run_command(Command& command, const std::vector<std::string>& arguments);
+/// Calls `work`; what it throws is logged as an error and gives the exit status.
+int exit_status_of(const std::function<void()>& work);
 
 /// The whole command without its name: runs it and gives the exit status. 0: done, 1: the job
 /// failed, 2: a wrong call. Results go to stdout, errors and progress to stderr.

@@ -6,6 +6,7 @@
 #include "attend/cli/command.h"
 #include "attend/cli/config_file.h"
 #include "attend/cli/output.h"
+#include "attend/cli/ranks.h"
 #include "attend/cli/signals.h"
 #include "attend/cli/status_line.h"
 #include "attend/cli/train_options.h"
@@ -29,7 +30,8 @@ class TrainCommand : public Command {
     return "The folder of a run holds the model to use (the best by validation, else the last), "
            "checkpoints,\nthe options (recipe.yaml) and logs. A run that is there goes on with its "
            "own options; workers,\nlimits and logging may be given anew. Ctrl-C and SIGTERM write "
-           "a checkpoint and stop.\n\n"
+           "a checkpoint and stop.\n"
+           "Under mpirun all processes train one model together: see docs/distributed.md.\n\n"
            "Examples\n"
            "  attend train --train-source train.en --train-target train.de --valid-source val.en "
            "\\\n      --valid-target val.de --preset tiny --stop-after 30m --run runs/first\n"
@@ -41,6 +43,8 @@ class TrainCommand : public Command {
   void resolve(const OptionSet& options, const Assignments& config,
                const Assignments& flags) override;
   void require() const override;
+  bool works_in_ranks() const override { return true; }
+  void lead(RankSession& ranks) override { ranks_ = &ranks; }
   void run(const OptionSet& options) override;
 
  private:
@@ -50,6 +54,7 @@ class TrainCommand : public Command {
   void report(const TrainResult& result) const;
 
   TrainOptions train_;
+  RankSession* ranks_ = nullptr;
 };
 
 Assignments TrainCommand::recorded(const OptionSet& options) const {
@@ -111,6 +116,7 @@ void TrainCommand::run(const OptionSet& options) {
   TrainHooks hooks;
   hooks.stop = &signals.stop();
   hooks.recipe = to_yaml(options);
+  if (ranks_ != nullptr) hooks.ranks = &ranks_->communicator();
   TrainResult result;
   {
     StatusLine status;
@@ -124,6 +130,7 @@ void TrainCommand::run(const OptionSet& options) {
     result = train(train_, hooks);
   }
   report(result);
+  if (ranks_ != nullptr) ranks_->end();
   signals.finish();
 }
 

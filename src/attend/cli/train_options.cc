@@ -114,7 +114,7 @@ void define_run(OptionSet& options, TrainOptions& train) {
   options.add("stop_after", train.stop_after, "When to stop").changeable();
   options.add("log_every", train.log_every, "Updates between lines of the log").changeable();
   options.add("seed", train.seed, "Of all random numbers: same seed, same model");
-  options.add("workers", train.workers, "Threads; 0 is one a core. They do not change the result")
+  options.add("workers", train.workers, "Threads of each rank; 0 is one a core. They do not change the result")
       .changeable();
   options
       .add("memory", train.memory,

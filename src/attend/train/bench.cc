@@ -1,5 +1,7 @@
 #include "attend/train/bench.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -7,6 +9,7 @@
 #include "attend/base/error.h"
 #include "attend/base/log.h"
 #include "attend/base/worker_pool.h"
+#include "attend/comm/launch.h"
 #include "attend/kernels/gemm.h"
 #include "attend/train/available_memory.h"
 #include "attend/train/engine.h"
@@ -68,7 +71,10 @@ int64_t resolve_workers(int64_t requested) {
   if (requested < 0 || requested > kMost) {
     fail_usage("workers: {} is not between 0 (one a core) and {}", requested, kMost);
   }
-  const int64_t cores = available_cores();
+  // Ranks on one machine share its cores, whether mpirun bound each to some or not.
+  const int64_t cores =
+      std::min(available_cores(),
+               std::max<int64_t>(1, sysconf(_SC_NPROCESSORS_ONLN) / ranks_on_this_machine()));
   if (requested > cores) {
     logger().warn("{} workers on {} cores: they will take turns", requested, cores);
   }

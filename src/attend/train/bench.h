@@ -51,7 +51,8 @@ std::string to_json(const TrainBenchOptions& options, const TrainBenchResult& re
 /// The rates of the matrix library and of memory on this machine, for people.
 std::string bench_kernels();
 
-/// `requested` workers, or one for each core. Throws UsageError beyond what makes sense.
+/// `requested` workers, or one for each core; of several ranks on this machine, for each that it
+/// has for one of them. Throws UsageError beyond what makes sense.
 int64_t resolve_workers(int64_t requested);
 
 }  // namespace attend

@@ -118,8 +118,8 @@ MemoryPlan plan_memory(const TrainOptions& options, Engine& engine) {
   malloc_trim(0);  // what reading and tokenizing left behind
   const Trials trials(options, engine);
   const int64_t before = resident_bytes();
-  const int64_t fixed =
-      before + trials.overhead() + kReserve + bytes_of_step(options, engine.weights());
+  const int64_t fixed = before + trials.overhead() + kReserve +
+                        bytes_of_step(options, engine.weights()) + engine.exchange_bytes();
   const int64_t rest = options.memory.bytes - fixed;
   if (rest <= 0) {
     fail(

@@ -61,6 +61,7 @@ class Run {
   }
 
   TrainOptions options_;
+  int64_t workers_asked_;  ///< 0: one a core, on each rank
   const TrainHooks& hooks_;
   Path run_;
   RunLock lock_;
@@ -86,21 +87,21 @@ class Run {
 template <typename Work>
 void Run::with_weights(const Tensor& flat, const Work& work) {
   struct Swapped {
-    Swapped(ParameterSet& set, const Tensor& other) : parameters(set), weights(other) {
-      parameters.swap_master(weights);
+    Swapped(Engine& of, const Tensor& other) : engine(of), weights(other) {
+      engine.swap_weights(weights);
     }
-    ~Swapped() { parameters.swap_master(weights); }
-    ParameterSet& parameters;
+    ~Swapped() { engine.swap_weights(weights); }
+    Engine& engine;
     const Tensor& weights;
   };
-  const Swapped swapped(model_->parameters(), flat);
+  const Swapped swapped(*engine_, flat);
   work();
 }
 
 template <typename Work>
 void Run::with_evaluation_weights(const Work& work) {
   if (engine_->average().defined()) {
-    with_weights(engine_->average(), work);
+    with_weights(engine_->gather_average(), work);
   } else {
     work();
   }

@@ -89,14 +89,16 @@ RunState RunState::from_json(const json& from, const std::string& file_name) {
   }
 }
 
-void save_run(const Path& run, const RunState& state, const Transformer& model,
-              const Engine& engine) {
+void save_run(const Path& run, const RunState& state, const Transformer& model, Engine& engine) {
   const ParameterSet& parameters = model.parameters();
+  const OptimizerState optimizer = engine.gather_state();
   NamedTensors tensors;
   append(tensors, kWeightsPrefix, parameters, parameters.flat_master());
-  append(tensors, kAdamMeanPrefix, parameters, engine.first_moment());
-  append(tensors, kAdamVariancePrefix, parameters, engine.second_moment());
-  if (engine.average().defined()) append(tensors, kAveragePrefix, parameters, engine.average());
+  append(tensors, kAdamMeanPrefix, parameters, optimizer.first_moment);
+  append(tensors, kAdamVariancePrefix, parameters, optimizer.second_moment);
+  if (optimizer.average.defined()) {
+    append(tensors, kAveragePrefix, parameters, optimizer.average);
+  }
   save_checkpoint(run, state.done.updates, tensors, state.to_json());
 }
 
@@ -105,12 +107,13 @@ RunState restore_run(const Checkpoint& checkpoint, Transformer& model, Engine& e
   const SafetensorsFile& file = checkpoint.file;
   RunState state = RunState::from_json(checkpoint.state, file.path().string());
   read_all(file, kWeightsPrefix, parameters, parameters.flat_master());
-  read_all(file, kAdamMeanPrefix, parameters, engine.first_moment());
-  read_all(file, kAdamVariancePrefix, parameters, engine.second_moment());
-  if (engine.average().defined()) {
-    read_all(file, kAveragePrefix, parameters, engine.average());
+  const OptimizerState optimizer = engine.blank_state();
+  read_all(file, kAdamMeanPrefix, parameters, optimizer.first_moment);
+  read_all(file, kAdamVariancePrefix, parameters, optimizer.second_moment);
+  if (optimizer.average.defined()) {
+    read_all(file, kAveragePrefix, parameters, optimizer.average);
   }
-  parameters.refresh_compute();
+  engine.restore_state(optimizer);
   return state;
 }
 

@@ -44,8 +44,7 @@ struct RunState {
 };
 
 /// Writes weights, moments, moving average and state as the checkpoint of this update.
-void save_run(const Path& run, const RunState& state, const Transformer& model,
-              const Engine& engine);
+void save_run(const Path& run, const RunState& state, const Transformer& model, Engine& engine);
 /// Fills model and engine from a checkpoint. Throws Error where it is of another model.
 RunState restore_run(const Checkpoint& checkpoint, Transformer& model, Engine& engine);
 

@@ -9,6 +9,7 @@
 #include "attend/base/profile.h"
 #include "attend/train/available_memory.h"
 #include "attend/train/bench.h"
+#include "attend/train/follower.h"
 #include "attend/train/memory_plan.h"
 #include "attend/train/run.h"
 #include "attend/train/run_folder.h"
@@ -16,7 +17,12 @@
 namespace attend {
 
 Run::Run(const TrainOptions& options, const TrainHooks& hooks)
-    : options_(options), hooks_(hooks), run_(options.run), lock_(run_), log_(run_) {
+    : options_(options),
+      workers_asked_(options.workers),
+      hooks_(hooks),
+      run_(options.run),
+      lock_(run_),
+      log_(run_) {
   options_.workers = resolve_workers(options.workers);
 }
 
@@ -43,7 +49,11 @@ void Run::prepare() {
                 model_->parameters().weight_count(), options_.model.encoder_layers,
                 options_.model.decoder_layers, options_.model.d_model, options_.model.d_ff,
                 options_.model.heads, name_of(compute));
-  engine_ = std::make_unique<Engine>(*model_, options_, options_.workers);
+  if (hooks_.ranks != nullptr) {
+    logger().info("ranks: {}", hooks_.ranks->size());
+    set_up_followers(*hooks_.ranks, options_, compute, workers_asked_);
+  }
+  engine_ = std::make_unique<Engine>(*model_, options_, options_.workers, hooks_.ranks);
   if (latest) {
     restore(*latest);
   } else {
@@ -79,7 +89,7 @@ void Run::restore(const Checkpoint& checkpoint) {
 
 void Run::start_fresh() {
   model_->initialize(options_.seed);
-  engine_->reset_average();
+  engine_->take_weights();
   log_.write("start", {{"pairs", data_.train->pairs()},
                        {"data", data_.train->report().to_json()},
                        {"weights", model_->parameters().weight_count()}});

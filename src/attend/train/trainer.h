@@ -11,8 +11,13 @@
 
 namespace attend {
 
+class Communicator;  // comm/communicator.h
+
 /// What a caller wants to see and to say while a run goes on.
 struct TrainHooks {
+  /// The ranks that train together, led by this one; null: it trains alone. See
+  /// docs/distributed.md.
+  Communicator* ranks = nullptr;
   /// After every update, with figures since the last log line.
   std::function<void(const TrainProgress&)> on_update;
   /// Every log_every updates.
