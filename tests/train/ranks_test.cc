@@ -239,6 +239,19 @@ TEST(Ranks, OneMachineSharesItsCores) {
   unsetenv("OMPI_COMM_WORLD_LOCAL_SIZE");
 }
 
+TEST(Ranks, WhatALaneTakesIsMeasuredWithoutTheOthers) {
+  TrainingOnRanks training(small_options(), DType::kFloat32, 2),
+      straight(small_options(), DType::kFloat32, 2);
+  training.update(1);
+  straight.update(1);
+  EXPECT_GT(training.engine->measure(random_batch(1, 3, 4).lanes[0]), 0);
+  training.engine->limit_memory(int64_t{1} << 20);
+  EXPECT_GT(training.engine->exchange_bytes(), 8 * training.engine->weights());
+  training.update(2);
+  straight.update(2);
+  EXPECT_EQ(training.bits(), straight.bits());
+}
+
 TEST(Contract15Ranks, WhatIsNotFiniteOnOneRankIsSkippedOnAll) {
   TrainingOnRanks training(small_options(), DType::kFloat32, 3);
   TrainingOnRanks straight(small_options(), DType::kFloat32, 3);
