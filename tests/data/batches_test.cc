@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <thread>
 
+#include "attend/base/profile.h"
 #include "attend/data/batch_plan.h"
 #include "tests/data/test_files.h"
 
@@ -32,6 +34,16 @@ ParallelCorpus corpus_of(const std::vector<std::pair<int, double>>& sizes_and_we
 const ParallelCorpus& thousand() {
   static const ParallelCorpus corpus = corpus_of({{1000, 1.0}});
   return corpus;
+}
+
+std::vector<StoredPair> stored(const ParallelCorpus& corpus, const std::vector<int64_t>& pairs) {
+  std::vector<StoredPair> found;
+  for (const int64_t pair : pairs) found.push_back(corpus.store().pair(pair));
+  return found;
+}
+
+int64_t target_length(const ParallelCorpus& corpus, int64_t pair) {
+  return corpus.store().pair(pair).target_length;
 }
 
 constexpr BatchOptions kSmall = {
@@ -72,17 +84,18 @@ int64_t cost(const Lane& lane) {
 
 TEST(Lanes, HoldWhatTheModelReads) {
   const std::vector<int64_t> pairs = {3, 17};
-  const std::vector<Lane> lanes = make_lanes(thousand(), pairs, 1, 1024);
+  const std::vector<Lane> lanes = make_lanes(thousand(), stored(thousand(), pairs), 1, 1024);
   ASSERT_EQ(lanes.size(), 1U);
   std::vector<int32_t> source, input, output;
   std::vector<int64_t> source_offsets = {0}, target_offsets = {0};
   for (const int64_t pair : pairs) {
-    thousand().append_source(pair, source);
+    std::vector<int32_t> target;
+    thousand().store().read(thousand().store().pair(pair), source, target);
     source.push_back(2);
     source_offsets.push_back(std::ssize(source));
     input.push_back(1);
-    thousand().append_target(pair, input);
-    thousand().append_target(pair, output);
+    input.insert(input.end(), target.begin(), target.end());
+    output.insert(output.end(), target.begin(), target.end());
     output.push_back(2);
     target_offsets.push_back(std::ssize(output));
   }
@@ -99,7 +112,8 @@ TEST(Lanes, AreNearlyEqualAndInOrder) {
   std::vector<int64_t> pairs(300);
   std::iota(pairs.begin(), pairs.end(), 100);
   for (const int64_t count : {1, 2, 3, 4, 7, 64}) {
-    const std::vector<Lane> lanes = make_lanes(thousand(), pairs, count, 1'000'000);
+    const std::vector<Lane> lanes =
+        make_lanes(thousand(), stored(thousand(), pairs), count, 1'000'000);
     ASSERT_EQ(std::ssize(lanes), count);
     std::vector<int64_t> seen;
     int64_t total = 0;
@@ -116,12 +130,13 @@ TEST(Lanes, AreNearlyEqualAndInOrder) {
 TEST(Lanes, AreMoreWhereTokensAreManyAndFewerWherePairsAreFew) {
   std::vector<int64_t> pairs(300);
   std::iota(pairs.begin(), pairs.end(), 0);
-  const std::vector<Lane> whole = make_lanes(thousand(), pairs, 1, 1'000'000);
+  const std::vector<Lane> whole = make_lanes(thousand(), stored(thousand(), pairs), 1, 1'000'000);
   const int64_t longer =
       std::max(std::ssize(whole[0].source.tokens), std::ssize(whole[0].target_output));
-  EXPECT_EQ(std::ssize(make_lanes(thousand(), pairs, 4, 100)), (longer + 99) / 100);
+  EXPECT_EQ(std::ssize(make_lanes(thousand(), stored(thousand(), pairs), 4, 100)),
+            (longer + 99) / 100);
   const std::vector<int64_t> few = {1, 2, 3};
-  const std::vector<Lane> lanes = make_lanes(thousand(), few, 8, 1024);
+  const std::vector<Lane> lanes = make_lanes(thousand(), stored(thousand(), few), 8, 1024);
   ASSERT_EQ(lanes.size(), 3U);
   for (const Lane& lane : lanes) EXPECT_EQ(lane.pair_ids.size(), 1U);
   EXPECT_TRUE(make_lanes(thousand(), {}, 4, 1024).empty());
@@ -137,7 +152,7 @@ TEST(Lanes, NoneIsEmptyHoweverUnequalPairsAre) {
   std::vector<int64_t> pairs = {0, 1, 2, 3};
   do {
     for (const int64_t count : {2, 3, 4}) {
-      const std::vector<Lane> lanes = make_lanes(corpus, pairs, count, 1'000'000);
+      const std::vector<Lane> lanes = make_lanes(corpus, stored(corpus, pairs), count, 1'000'000);
       ASSERT_EQ(std::ssize(lanes), count);
       for (const Lane& lane : lanes) ASSERT_FALSE(lane.pair_ids.empty());
     }
@@ -197,8 +212,8 @@ TEST(BatchStream, ABatchHoldsPairsOfSimilarLength) {
   for (const Batch& batch : epoch_of(stream)) {
     int64_t shortest = INT64_MAX, longest = 0;
     for (const int64_t pair : pairs_of(batch)) {
-      shortest = std::min(shortest, thousand().target_length(pair));
-      longest = std::max(longest, thousand().target_length(pair));
+      shortest = std::min(shortest, target_length(thousand(), pair));
+      longest = std::max(longest, target_length(thousand(), pair));
     }
     difference += static_cast<double>(longest - shortest);
     ++batches;
@@ -211,7 +226,7 @@ TEST(BatchStream, ShortAndLongBatchesAreMixed) {
   int rises = 0, falls = 0;
   int64_t before = 0;
   for (const Batch& batch : epoch_of(stream)) {
-    const int64_t length = thousand().target_length(pairs_of(batch)[0]);
+    const int64_t length = target_length(thousand(), pairs_of(batch)[0]);
     rises += length > before ? 1 : 0;
     falls += length < before ? 1 : 0;
     before = length;
@@ -285,7 +300,7 @@ TEST(Weights, GiveEachCorpusItsShareExactly) {
       pairs += batch.pairs;
     }
     EXPECT_EQ(pairs, stream.pairs_in_epoch(epoch));
-    for (const ParallelCorpus::Part& part : corpus.parts()) {
+    for (const CorpusPart& part : corpus.parts()) {
       int64_t least = INT64_MAX, most = 0, total = 0;
       for (int64_t pair = part.begin; pair < part.end; ++pair) {
         least = std::min(least, seen[pair]);
@@ -296,6 +311,27 @@ TEST(Weights, GiveEachCorpusItsShareExactly) {
       const double share = part.weight * static_cast<double>((part.end - part.begin) * (epoch + 1));
       ASSERT_NEAR(static_cast<double>(total), share, 1.0);
     }
+  }
+}
+
+TEST(Weights, PassesThatEpochsCutAreShuffledEachInItsOwnWay) {
+  const std::vector<CorpusPart> parts = {{.weight = 0.5, .begin = 100, .end = 1100}};
+  const auto drawn = [&](int64_t epoch, uint64_t seed) {
+    const EpochOrder order(parts, seed, epoch);
+    std::vector<int64_t> pairs;
+    for (int64_t i = 0; i < order.size(); ++i) pairs.push_back(order[i]);
+    std::sort(pairs.begin(), pairs.end());
+    return pairs;
+  };
+  const auto in_common = [](const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+    std::vector<int64_t> both;
+    std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+    return std::ssize(both);
+  };
+  ASSERT_EQ(drawn(0, 1).size(), 500U);
+  EXPECT_EQ(in_common(drawn(0, 1), drawn(1, 1)), 0);
+  for (const auto& [epoch, seed] : {std::pair(2, 1), std::pair(0, 2)}) {
+    EXPECT_NEAR(static_cast<double>(in_common(drawn(0, 1), drawn(epoch, seed))), 250, 60);
   }
 }
 
@@ -315,10 +351,23 @@ TEST(Weights, SoSmallThatEpochsAreEmptyAreStillDrawn) {
 // A checkpoint of today must find its data with every later version: this order is a promise.
 TEST(BatchStream, TheShuffledOrderIsFixedForEver) {
   const ParallelCorpus corpus = corpus_of({{20, 1.5}});
-  const std::vector<int64_t> order = shuffled_epoch(corpus, 1, 0);
-  ASSERT_EQ(order.size(), 30U);
-  EXPECT_EQ(std::vector<int64_t>(order.begin(), order.begin() + 10),
-            (std::vector<int64_t>{4, 5, 0, 9, 1, 18, 18, 17, 11, 2}));
+  const EpochOrder order(corpus.parts(), 1, 0);
+  ASSERT_EQ(order.size(), 30);
+  std::vector<int64_t> begin;
+  for (int64_t i = 0; i < 10; ++i) begin.push_back(order[i]);
+  EXPECT_EQ(begin, (std::vector<int64_t>{17, 14, 18, 7, 18, 3, 6, 12, 1, 15}));
+}
+
+TEST(BatchStream, WaitingIsInTheProfile) {
+  reset_profile();
+  BatchStream stream(thousand(), kSmall);
+  for (int i = 0; i < 3; ++i) stream.next();
+  const std::vector<ProfileRow> rows = profile();
+  const auto row = std::find_if(rows.begin(), rows.end(), [](const ProfileRow& each) {
+    return each.name == "waiting for data";
+  });
+  ASSERT_NE(row, rows.end());
+  EXPECT_EQ(row->calls, 3);
 }
 
 TEST(BatchStream, StopsCleanlyAtAnyMoment) {

@@ -14,14 +14,14 @@ ParallelCorpus load(const CorpusOptions& options) {
 }
 
 std::vector<int32_t> source_of(const ParallelCorpus& corpus, int64_t pair) {
-  std::vector<int32_t> tokens;
-  corpus.append_source(pair, tokens);
-  return tokens;
+  std::vector<int32_t> source, target;
+  corpus.store().read(corpus.store().pair(pair), source, target);
+  return source;
 }
 std::vector<int32_t> target_of(const ParallelCorpus& corpus, int64_t pair) {
-  std::vector<int32_t> tokens;
-  corpus.append_target(pair, tokens);
-  return tokens;
+  std::vector<int32_t> source, target;
+  corpus.store().read(corpus.store().pair(pair), source, target);
+  return target;
 }
 
 /// Two files of these lines.
@@ -43,10 +43,12 @@ TEST(ParallelCorpus, HoldsTheTokensOfEveryPair) {
   for (int64_t pair = 0; pair < corpus.pairs(); ++pair) {
     const std::vector<int32_t> expected = small_tokenizer().encode(source[pair]);
     ASSERT_EQ(source_of(corpus, pair), expected);
-    ASSERT_EQ(corpus.source_length(pair), std::ssize(expected));
+    const StoredPair stored = corpus.store().pair(pair);
+    ASSERT_EQ(stored.pair, pair);
+    ASSERT_EQ(stored.source_length, std::ssize(expected));
     ASSERT_EQ(target_of(corpus, pair), small_tokenizer().encode(target[pair]));
-    source_tokens += corpus.source_length(pair);
-    target_tokens += corpus.target_length(pair);
+    source_tokens += stored.source_length;
+    target_tokens += stored.target_length;
   }
   EXPECT_EQ(corpus.source_tokens(), source_tokens);
   EXPECT_EQ(corpus.target_tokens(), target_tokens);
@@ -63,6 +65,54 @@ TEST(ParallelCorpus, DoesNotDependOnThreads) {
   EXPECT_EQ(one.report(), three.report());
   const ParallelFiles swapped = {.source = files.target, .target = files.source};
   EXPECT_NE(one.fingerprint(), load({.corpora = {swapped}}).fingerprint());
+}
+
+TEST(ParallelCorpus, IsKnownByThePairsThatAreKept) {
+  TestFolder folder;
+  const auto load_lines = [&](const std::string& name, const std::vector<std::string>& lines) {
+    return load({.corpora = {{.tsv = folder.write(name, joined(lines))}}}).fingerprint();
+  };
+  std::vector<std::string> lines;
+  for (const std::string& line : made_up_lines(3000, 7)) lines.push_back(line + "\t" + line);
+  const std::string whole = load_lines("whole.tsv", lines);
+  EXPECT_TRUE(whole.starts_with("2-")) << whole;
+  std::vector<std::string> others = lines;
+  others.insert(others.begin() + 700, "\tempty");  // cuts the pairs at other places
+  EXPECT_EQ(load_lines("empty.tsv", others), whole);
+  others = lines;
+  ASSERT_NE(others[1], others[2000]);
+  std::swap(others[1], others[2000]);
+  EXPECT_NE(load_lines("swapped.tsv", others), whole);
+  others = lines;
+  others.pop_back();
+  EXPECT_NE(load_lines("shorter.tsv", others), whole);
+}
+
+TEST(ParallelCorpus, ASampleSaysWhatAllWillHold) {
+  TestFolder folder;
+  const ParallelFiles one =
+      files_of(folder, "one", made_up_lines(50'000, 1), made_up_lines(50'000, 2));
+  std::string tsv;
+  for (const std::string& line : made_up_lines(30'000, 3)) tsv += line + "\t" + line + "\n";
+  const ParallelFiles two = {.tsv = folder.write("two.tsv", tsv)};
+  const ParallelFiles small = {.tsv = folder.write("small.tsv", "haus\tgarten\n")};
+  const CorpusOptions all = {.corpora = {one, two, small}};
+  CorpusOptions some = all;
+  some.most_pairs = 5000;
+  const ParallelCorpus whole = load(all), sample = load(some);
+  EXPECT_EQ(sample.report().pairs_read, 10'001);
+  EXPECT_EQ(sample.parts()[2].share_read, 1);
+  const CorpusSummary estimate = sample.summary().extrapolated();
+  const auto near = [](int64_t estimated, int64_t expected) {
+    EXPECT_NEAR(static_cast<double>(estimated), static_cast<double>(expected),
+                0.05 * static_cast<double>(expected));
+  };
+  near(estimate.pairs, whole.pairs());
+  near(estimate.source_tokens, whole.source_tokens());
+  near(estimate.target_tokens, whole.target_tokens());
+  EXPECT_NEAR(static_cast<double>(estimate.report().length_ratio),
+              static_cast<double>(whole.report().length_ratio), 600);
+  EXPECT_EQ(estimate.parts[2].report.pairs_kept, 1);
 }
 
 TEST(ParallelCorpus, PutsCorporaEndToEnd) {
@@ -169,33 +219,8 @@ TEST(ParallelCorpus, RefusesOptionsThatCannotBeMeant) {
   refused({.corpora = {{.tsv = path}}, .max_length = -1});
   refused({.corpora = {{.tsv = path}}, .max_length_ratio = 0.5});
   refused({.corpora = {{.tsv = path}}, .threads = -1});
-}
-
-TEST(TokenStore, KeepsIdsOfEveryWidthAcrossChunks) {
-  for (const int64_t vocabulary : {int64_t{65'536}, int64_t{1'000'000}}) {
-    TokenStore store(vocabulary);
-    RandomGenerator random(31);
-    std::vector<std::vector<int32_t>> expected;
-    for (int i = 0; i < 40; ++i) {
-      // Some are larger than a chunk of 16 MiB, most leave a rest in one.
-      std::vector<int32_t> tokens(i == 7 ? 20'000'000 : random.uniform_index(1'000'000));
-      for (std::size_t k = 0; k < tokens.size(); k += 997) {
-        tokens[k] = static_cast<int32_t>(random.uniform_index(vocabulary));
-      }
-      if (!tokens.empty()) tokens.back() = static_cast<int32_t>(vocabulary - 1);
-      expected.push_back(std::move(tokens));
-      if (i % 2 == 1) store.append(expected[i - 1], expected[i]);
-    }
-    ASSERT_EQ(store.size(), 20U);
-    for (int64_t pair = 0; pair < 20; ++pair) {
-      std::vector<int32_t> source, target;
-      store.append_source(pair, source);
-      store.append_target(pair, target);
-      ASSERT_TRUE(source == expected[2 * pair]);
-      ASSERT_TRUE(target == expected[2 * pair + 1]);
-      ASSERT_EQ(store.source_length(pair), std::ssize(source));
-    }
-  }
+  refused({.corpora = {{.tsv = path}}, .most_pairs = -1});
+  refused({.corpora = {{.tsv = path}}, .cache = folder.path("cache"), .most_pairs = 5});
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "attend/base/random.h"
 #include "attend/data/tokenizer.h"
 #include "attend/data/utf8.h"
+#include "tests/io/support.h"
 
 namespace attend {
 
@@ -55,22 +56,6 @@ inline std::string gzip(std::string_view text) {
   out.resize(stream.total_out);
   deflateEnd(&stream);
   return out;
-}
-
-/// The message of the Error that `call` throws; fails the test where it throws none.
-template <typename Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no Error was thrown";
-  return "";
-}
-
-inline void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
 }
 
 /// Lines of made-up words, some capitalised and with punctuation.

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "attend/base/error.h"
-#include "attend/io/files.h"
+#include "attend/base/files.h"
 
 namespace attend {
 

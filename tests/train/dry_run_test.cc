@@ -33,6 +33,30 @@ TEST(Contract16, ADryRunSaysWhatTheRunNeedsAndWritesNothing) {
   }
 }
 
+TEST(Contract16, OfALongTextItReadsTheBeginning) {
+  const TrainingFolder folder;
+  constexpr int64_t kPairs = 100'000;
+  const std::string text = sentences(kPairs, 5);
+  put(folder.file("train.a"), text);
+  put(folder.file("train.b"), in_capitals(text));
+  TrainOptions options = folder.options("run");
+  options.stop_after = {.updates = 1};
+  const std::string dry = dry_run(options);
+  expect_contains(dry, "pairs        about ");
+  expect_contains(dry, ", by the first 20000 of the text");
+  EXPECT_NEAR(std::stod(dry.substr(dry.find("about ") + 6)), kPairs, 2000);
+  expect_contains(dry, " MiB of token ids)");
+  train(options);
+  expect_contains(dry_run(options), " 0 MiB of token ids)");  // they are there
+  // Elsewhere.
+  options.cache = folder.file("cache");
+  const std::string elsewhere = dry_run(options);
+  expect_contains(elsewhere, " MiB of token ids in " + options.cache + ", ");
+  const double megabytes = std::stod(elsewhere.substr(elsewhere.find("cache ") + 6));
+  EXPECT_NEAR(megabytes, 2.6, 1.1) << "16 bytes a pair and about 12 for its tokens";
+  EXPECT_FALSE(std::filesystem::exists(options.cache));
+}
+
 TEST(Contract16, TheDiskItNamesIsWhatTheRunTakes) {
   const TrainingFolder folder;
   TrainOptions options = folder.validated("run");

@@ -5,7 +5,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "attend/base/error.h"
-#include "attend/io/files.h"
+#include "attend/base/files.h"
 
 namespace attend {
 namespace {

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "attend/base/error.h"
-#include "attend/io/files.h"
+#include "attend/base/files.h"
 
 namespace attend {
 

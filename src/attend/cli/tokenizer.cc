@@ -5,12 +5,12 @@
 #include <unordered_map>
 
 #include "attend/base/error.h"
+#include "attend/base/files.h"
 #include "attend/base/log.h"
 #include "attend/cli/command.h"
 #include "attend/cli/output.h"
 #include "attend/data/text.h"
 #include "attend/data/utf8.h"
-#include "attend/io/files.h"
 
 namespace attend {
 namespace {

@@ -126,6 +126,13 @@ void TrainCommand::run(const OptionSet& options) {
       drawn = Clock::now();
       status.show(short_text(progress));
     };
+    auto logged = Clock::now();
+    hooks.on_reading = [&](const CorpusProgress& progress) {
+      status.show(to_string(progress));
+      if (Clock::now() - logged < std::chrono::seconds(30)) return;
+      logged = Clock::now();
+      status.log_only(to_string(progress));
+    };
     hooks.on_log = [&](const TrainProgress& progress) { status.log_only(to_string(progress)); };
     result = train(train_, hooks);
   }

@@ -23,6 +23,12 @@ void define_data(OptionSet& options, TrainOptions& train) {
               "Tokens of either side; longer pairs are left out and counted");
   options.add("max_length_ratio", train.max_length_ratio,
               "Longer side / shorter side in tokens; pairs beyond are left out; 0 is no limit");
+  options
+      .add("cache", train.cache,
+           "Where the training text's token ids are kept, for any number of runs; without it, in "
+           "the run's folder")
+      .metavar("DIR")
+      .changeable();
 }
 
 void define_tokenizer(OptionSet& options, TrainOptions& train) {

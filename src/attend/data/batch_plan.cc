@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -13,8 +12,8 @@
 namespace attend {
 namespace {
 
-// The streams of random numbers that a seed gives.
-constexpr uint64_t kPassStream = 1, kEpochStream = 2, kBatchStream = 3;
+// The stream of random numbers that batches are shuffled by.
+constexpr uint64_t kBatchStream = 3;
 
 /// Fisher and Yates, as in Knuth, The Art of Computer Programming, algorithm 3.4.2P.
 template <typename Element>
@@ -22,30 +21,6 @@ void shuffle(std::vector<Element>& elements, RandomGenerator random) {
   for (std::size_t i = elements.size(); i > 1; --i) {
     std::swap(elements[i - 1], elements[random.uniform_index(i)]);
   }
-}
-
-/// Places [begin, end) in the endless row of passes over one corpus.
-struct Draws {
-  int64_t begin;
-  int64_t end;
-};
-
-Draws draws_of(const ParallelCorpus::Part& part, int64_t epoch) {
-  const double an_epoch = part.weight * static_cast<double>(part.end - part.begin);
-  const auto until = [&](int64_t epochs) {
-    return static_cast<int64_t>(std::floor(an_epoch * static_cast<double>(epochs)));
-  };
-  return {until(epoch), until(epoch + 1)};
-}
-
-/// Appends a pass over a part, or the places [begin, end) of it. The order of a whole pass does not
-/// matter, because the epoch is shuffled after.
-void append_pass(const ParallelCorpus::Part& part, uint64_t key, int64_t begin, int64_t end,
-                 std::vector<int64_t>& pairs) {
-  std::vector<int64_t> pass(part.end - part.begin);
-  std::iota(pass.begin(), pass.end(), part.begin);
-  if (end - begin < std::ssize(pass)) shuffle(pass, RandomGenerator(key, kPassStream));
-  pairs.insert(pairs.end(), pass.begin() + begin, pass.begin() + end);
 }
 
 int64_t pairs_of_windows(const ParallelCorpus& corpus, const BatchOptions& options) {
@@ -78,15 +53,14 @@ void BatchOptions::validate() const {
   }
 }
 
-std::vector<std::span<const int64_t>> cut_by_tokens(const ParallelCorpus& corpus,
-                                                    std::span<const int64_t> pairs,
-                                                    int64_t batch_tokens) {
-  std::vector<std::span<const int64_t>> cuts;
+std::vector<std::span<const StoredPair>> cut_by_tokens(std::span<const StoredPair> pairs,
+                                                       int64_t batch_tokens) {
+  std::vector<std::span<const StoredPair>> cuts;
   std::size_t begin = 0;
   int64_t source = 0, target = 0;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const int64_t more_source = corpus.source_length(pairs[i]) + 1;
-    const int64_t more_target = corpus.target_length(pairs[i]) + 1;
+    const int64_t more_source = pairs[i].source_length + 1;
+    const int64_t more_target = pairs[i].target_length + 1;
     if (i > begin && std::max(source + more_source, target + more_target) > batch_tokens) {
       cuts.push_back(pairs.subspan(begin, i - begin));
       begin = i;
@@ -99,7 +73,7 @@ std::vector<std::span<const int64_t>> cut_by_tokens(const ParallelCorpus& corpus
   return cuts;
 }
 
-Batch make_batch(const ParallelCorpus& corpus, std::span<const int64_t> pairs,
+Batch make_batch(const ParallelCorpus& corpus, std::span<const StoredPair> pairs,
                  const BatchOptions& options) {
   Batch batch;
   batch.lanes = make_lanes(corpus, pairs, options.lanes, options.lane_tokens);
@@ -113,43 +87,14 @@ Batch make_batch(const ParallelCorpus& corpus, std::span<const int64_t> pairs,
 
 std::vector<Batch> validation_batches(const ParallelCorpus& corpus, const BatchOptions& options) {
   options.validate();
-  std::vector<int64_t> pairs(corpus.pairs());
-  std::iota(pairs.begin(), pairs.end(), 0);
+  const std::vector<StoredPair> pairs = corpus.store().pairs(0, corpus.pairs());
   std::vector<Batch> batches;
-  for (const auto& cut : cut_by_tokens(corpus, pairs, options.batch_tokens)) {
+  for (const auto& cut : cut_by_tokens(pairs, options.batch_tokens)) {
     batches.push_back(make_batch(corpus, cut, options));
     batches.back().position.batch = std::ssize(batches) - 1;
   }
   batches.back().last_of_epoch = true;
   return batches;
-}
-
-int64_t count_pairs(const ParallelCorpus& corpus, int64_t epoch) {
-  int64_t count = 0;
-  for (const ParallelCorpus::Part& part : corpus.parts()) {
-    const Draws draws = draws_of(part, epoch);
-    count += draws.end - draws.begin;
-  }
-  return count;
-}
-
-std::vector<int64_t> shuffled_epoch(const ParallelCorpus& corpus, uint64_t seed, int64_t epoch) {
-  std::vector<int64_t> pairs;
-  pairs.reserve(count_pairs(corpus, epoch));
-  for (std::size_t i = 0; i < corpus.parts().size(); ++i) {
-    const ParallelCorpus::Part& part = corpus.parts()[i];
-    const int64_t size = part.end - part.begin;
-    const Draws draws = draws_of(part, epoch);
-    for (int64_t place = draws.begin; place < draws.end;) {
-      const int64_t pass = place / size;
-      const int64_t end = std::min(draws.end, (pass + 1) * size);
-      append_pass(part, mix_seed(mix_seed(seed, i), pass), place - pass * size, end - pass * size,
-                  pairs);
-      place = end;
-    }
-  }
-  shuffle(pairs, RandomGenerator(mix_seed(seed, epoch), kEpochStream));
-  return pairs;
 }
 
 BatchPlan::BatchPlan(const ParallelCorpus& corpus, const BatchOptions& options,
@@ -172,28 +117,45 @@ Batch BatchPlan::next() {
   return batch;
 }
 
-int64_t BatchPlan::windows() const {
-  return (std::ssize(epoch_) + window_pairs_ - 1) / window_pairs_;
-}
+int64_t BatchPlan::windows() const { return (order_->size() + window_pairs_ - 1) / window_pairs_; }
 
 /// Goes to the next epoch that has pairs: with small weights some have none.
 void BatchPlan::open_epoch() {
-  while (count_pairs(corpus_, position_.epoch) == 0) {
+  while (count_pairs(corpus_.parts(), position_.epoch) == 0) {
     position_ = {.epoch = position_.epoch + 1, .window = 0, .batch = 0};
   }
-  epoch_ = shuffled_epoch(corpus_, options_.seed, position_.epoch);
-  if (position_.window < windows()) open_window();
+  order_.emplace(corpus_.parts(), options_.seed, position_.epoch);
+  if (position_.window >= windows()) return;
+  expect_window(position_.window);
+  open_window();
+}
+
+std::pair<int64_t, int64_t> BatchPlan::bounds_of(int64_t window) const {
+  const int64_t begin = window * window_pairs_;
+  return {begin, std::min(begin + window_pairs_, order_->size())};
+}
+
+/// A disk may need a while for so many places; it has until the window is opened.
+void BatchPlan::expect_window(int64_t window) const {
+  const auto [begin, end] = bounds_of(window);
+  for (int64_t position = begin; position < end; ++position) {
+    corpus_.store().expect((*order_)[position]);
+  }
 }
 
 void BatchPlan::open_window() {
-  const int64_t begin = position_.window * window_pairs_;
-  const int64_t end = std::min(begin + window_pairs_, std::ssize(epoch_));
-  window_.assign(epoch_.begin() + begin, epoch_.begin() + end);
-  std::stable_sort(window_.begin(), window_.end(), [&](int64_t a, int64_t b) {
-    return std::tuple(corpus_.target_length(a), corpus_.source_length(a)) <
-           std::tuple(corpus_.target_length(b), corpus_.source_length(b));
+  const auto [begin, end] = bounds_of(position_.window);
+  window_.clear();
+  for (int64_t position = begin; position < end; ++position) {
+    window_.push_back(corpus_.store().pair((*order_)[position]));
+  }
+  for (const StoredPair& pair : window_) corpus_.store().expect(pair);
+  if (position_.window + 1 < windows()) expect_window(position_.window + 1);
+  std::stable_sort(window_.begin(), window_.end(), [](const StoredPair& a, const StoredPair& b) {
+    return std::tuple(a.target_length, a.source_length) <
+           std::tuple(b.target_length, b.source_length);
   });
-  batches_ = cut_by_tokens(corpus_, window_, options_.batch_tokens);
+  batches_ = cut_by_tokens(window_, options_.batch_tokens);
   const uint64_t key = mix_seed(mix_seed(options_.seed, position_.epoch), position_.window);
   shuffle(batches_, RandomGenerator(key, kBatchStream));
 }

@@ -1,27 +1,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "attend/data/batches.h"
+#include "attend/data/epoch_order.h"
 
 namespace attend {
 
 /// Cuts pairs, in the order given, into runs within the budget of BatchOptions::batch_tokens.
-std::vector<std::span<const int64_t>> cut_by_tokens(const ParallelCorpus& corpus,
-                                                    std::span<const int64_t> pairs,
-                                                    int64_t batch_tokens);
+std::vector<std::span<const StoredPair>> cut_by_tokens(std::span<const StoredPair> pairs,
+                                                       int64_t batch_tokens);
 
 /// One batch without its place.
-Batch make_batch(const ParallelCorpus& corpus, std::span<const int64_t> pairs,
+Batch make_batch(const ParallelCorpus& corpus, std::span<const StoredPair> pairs,
                  const BatchOptions& options);
-
-/// How many pairs epoch `epoch` has, weights counted.
-int64_t count_pairs(const ParallelCorpus& corpus, int64_t epoch);
-
-/// The pairs of an epoch, in shuffled order.
-std::vector<int64_t> shuffled_epoch(const ParallelCorpus& corpus, uint64_t seed, int64_t epoch);
 
 /// Walks through the batches of a BatchStream, without a thread. See there for the order.
 class BatchPlan {
@@ -38,15 +34,18 @@ class BatchPlan {
   int64_t windows() const;
   void open_epoch();
   void open_window();
+  /// Positions [first, second) in the epoch.
+  std::pair<int64_t, int64_t> bounds_of(int64_t window) const;
+  void expect_window(int64_t window) const;
   void advance();
 
   const ParallelCorpus& corpus_;
   BatchOptions options_;
   int64_t window_pairs_;
   DataPosition position_;
-  std::vector<int64_t> epoch_;                     ///< all pairs of the epoch, shuffled
-  std::vector<int64_t> window_;                    ///< the window's, sorted by length
-  std::vector<std::span<const int64_t>> batches_;  ///< parts of window_, shuffled
+  std::optional<EpochOrder> order_;                   ///< of the epoch
+  std::vector<StoredPair> window_;                    ///< the window's pairs, sorted by length
+  std::vector<std::span<const StoredPair>> batches_;  ///< parts of window_, shuffled
 };
 
 }  // namespace attend

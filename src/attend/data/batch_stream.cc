@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "attend/base/profile.h"
 #include "attend/data/batch_plan.h"
 #include "attend/data/batches.h"
 
@@ -71,6 +72,7 @@ BatchStream::~BatchStream() {
 }
 
 Batch BatchStream::next() {
+  const ProfileScope scope("waiting for data");
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [&] { return !state_->made.empty() || state_->error != nullptr; });
   if (state_->made.empty()) std::rethrow_exception(state_->error);
@@ -88,7 +90,7 @@ DataPosition BatchStream::position() const {
 }
 
 int64_t BatchStream::pairs_in_epoch(int64_t epoch) const {
-  return count_pairs(state_->corpus, epoch);
+  return count_pairs(state_->corpus.parts(), epoch);
 }
 
 }  // namespace attend

@@ -61,7 +61,7 @@ struct BatchOptions {
 /// many as `lanes`, or so many that a lane has about `lane_tokens` tokens on its longer side,
 /// whichever is more; fewer where there are fewer pairs. The cut depends on nothing else, so that
 /// the sums of a step do not depend on the number of workers.
-std::vector<Lane> make_lanes(const ParallelCorpus& corpus, std::span<const int64_t> pair_ids,
+std::vector<Lane> make_lanes(const ParallelCorpus& corpus, std::span<const StoredPair> pairs,
                              int64_t lanes, int64_t lane_tokens);
 
 /// All pairs once, in the corpus's order whatever the weights, in batches as BatchOptions says.
@@ -69,10 +69,11 @@ std::vector<Batch> validation_batches(const ParallelCorpus& corpus, const BatchO
 
 /// An endless row of training batches, made ahead by a background thread.
 ///
-/// Epoch e is its pairs (ParallelCorpus says how often each) in an order shuffled by (seed, e), cut
-/// into windows. A window is sorted by target length, then source length, then shuffled order; cut
-/// into batches by tokens; and its batches are shuffled by (seed, e, window). A batch is thus a
-/// function of corpus, options and position.
+/// Epoch e is its pairs (ParallelCorpus says how often each) in an order shuffled by (seed, e)
+/// (EpochOrder), cut into windows. A window is sorted by target length, then source length, then
+/// shuffled order; cut into batches by tokens; and its batches are shuffled by (seed, e, window). A
+/// batch is thus a function of corpus, options and position. In memory there are one window's
+/// lengths and the batches made ahead.
 class BatchStream {
  public:
   /// Starts at `position`. Throws UsageError for bad options, and Error for a position that the
@@ -83,7 +84,8 @@ class BatchStream {
   BatchStream& operator=(const BatchStream&) = delete;
   ~BatchStream();
 
-  /// The next batch. Throws what the background thread threw.
+  /// The next batch. Waiting for it is in the profile as "waiting for data". Throws what the
+  /// background thread threw.
   Batch next();
   /// Of the batch that next() gives next: a stream started there goes on just the same.
   DataPosition position() const;

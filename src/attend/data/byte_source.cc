@@ -31,15 +31,20 @@ class DescriptorBytes : public ByteSource {
   std::size_t read(std::span<char> into) override {
     for (;;) {
       const ssize_t got = ::read(descriptor_, into.data(), into.size());
-      if (got >= 0) return static_cast<std::size_t>(got);
+      if (got >= 0) {
+        position_ += got;
+        return static_cast<std::size_t>(got);
+      }
       if (errno != EINTR) fail("cannot read {}: {}", name_, std::strerror(errno));
     }
   }
+  int64_t position() const override { return position_; }
 
  private:
   int descriptor_;
   bool owned_;
   std::string name_;
+  int64_t position_ = 0;
 };
 
 class StreamBytes : public ByteSource {
@@ -55,12 +60,16 @@ class StreamBytes : public ByteSource {
     }
     into[0] = static_cast<char>(first);
     const auto room = static_cast<std::streamsize>(into.size() - 1);
-    return 1 + static_cast<std::size_t>(stream_.readsome(into.data() + 1, room));
+    const std::size_t got = 1 + static_cast<std::size_t>(stream_.readsome(into.data() + 1, room));
+    position_ += static_cast<int64_t>(got);
+    return got;
   }
+  int64_t position() const override { return position_; }
 
  private:
   std::istream& stream_;
   std::string name_;
+  int64_t position_ = 0;
 };
 
 /// Passes plain bytes through and inflates gzip, which it knows by its first two bytes.
@@ -82,6 +91,9 @@ class DecompressedBytes : public ByteSource {
     std::copy_n(buffer_.begin() + static_cast<std::ptrdiff_t>(used_), count, into.begin());
     used_ += count;
     return count;
+  }
+  int64_t position() const override {
+    return inner_->position() - static_cast<int64_t>(filled_ - used_);
   }
 
  private:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <memory>
 #include <span>
@@ -17,6 +18,8 @@ class ByteSource {
   virtual ~ByteSource() = default;
   /// Reads what is there, at least one byte; 0 at the end only. Throws Error.
   virtual std::size_t read(std::span<char> into) = 0;
+  /// How many bytes of where they come from, such as a compressed file, have been used.
+  virtual int64_t position() const = 0;
 };
 
 /// An open file, or standard input for "-". Throws Error: missing, a directory, not readable.

@@ -29,6 +29,10 @@ void check(const ParallelFiles& files) {
 
 std::string ParallelFiles::name() const { return tsv.empty() ? source + " and " + target : tsv; }
 
+std::vector<std::string> ParallelFiles::paths() const {
+  return tsv.empty() ? std::vector{source, target} : std::vector{tsv};
+}
+
 ParallelReader::ParallelReader(const ParallelFiles& files, bool skip_bad_lines, ReadOptions options)
     : skip_bad_lines_(skip_bad_lines) {
   check(files);
@@ -42,6 +46,10 @@ ParallelReader::ParallelReader(const ParallelFiles& files, bool skip_bad_lines, 
 
 bool ParallelReader::next(std::string& source, std::string& target) {
   return target_ != nullptr ? next_of_two(source, target) : next_of_tsv(source, target);
+}
+
+int64_t ParallelReader::bytes_read() const {
+  return source_->bytes_read() + (target_ != nullptr ? target_->bytes_read() : 0);
 }
 
 bool ParallelReader::next_of_two(std::string& source, std::string& target) {

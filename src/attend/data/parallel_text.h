@@ -20,6 +20,8 @@ struct ParallelFiles {
 
   /// "a.en and a.de", or the TSV's name.
   std::string name() const;
+  /// The files: two, or the TSV alone.
+  std::vector<std::string> paths() const;
 };
 
 /// Reads a parallel corpus pair by pair (contract 8).
@@ -33,6 +35,8 @@ class ParallelReader {
   bool next(std::string& source, std::string& target);
   /// TSV lines left out so far.
   int64_t bad_lines() const { return bad_lines_; }
+  /// How many bytes of all files, as they lie on the disk, have been used so far.
+  int64_t bytes_read() const;
 
  private:
   bool next_of_two(std::string& source, std::string& target);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <istream>
 #include <span>
 #include <utility>
@@ -56,6 +57,7 @@ bool LineReader::next(std::string& line) {
     buffer_.resize(kBufferBytes);
     used_ = 0;
     buffer_.resize(source_->read(std::span(buffer_)));
+    bytes_filled_ += static_cast<int64_t>(buffer_.size());
     if (!buffer_.empty()) continue;
     const bool only_mark = line_number_ == 0 && line == kByteOrderMark;
     if (line.empty() || only_mark) {
@@ -67,6 +69,13 @@ bool LineReader::next(std::string& line) {
   }
   finish_line(line, true);
   return true;
+}
+
+int64_t LineReader::bytes_read() const {
+  if (bytes_filled_ == 0) return 0;
+  const auto filled = static_cast<double>(bytes_filled_);
+  const double given = filled - static_cast<double>(buffer_.size() - used_);
+  return std::llround(static_cast<double>(source_->position()) * given / filled);
 }
 
 bool LineReader::take_line(std::string& line) {

@@ -45,6 +45,9 @@ class LineReader {
   /// The number of the line that next() gave last, from 1; 0 before the first. At the end: how many
   /// lines there are.
   int64_t line_number() const { return line_number_; }
+  /// How many bytes of the file, as it lies on the disk, have been used so far; where it is
+  /// compressed, about so many.
+  int64_t bytes_read() const;
   /// For messages: the path, or "standard input".
   const std::string& name() const { return name_; }
 
@@ -59,7 +62,8 @@ class LineReader {
   ReadOptions options_;
   std::unique_ptr<ByteSource> source_;
   std::string buffer_;
-  std::size_t used_ = 0;  ///< bytes of buffer_ that have been given
+  std::size_t used_ = 0;      ///< bytes of buffer_ that have been given
+  int64_t bytes_filled_ = 0;  ///< that were ever in buffer_
   int64_t line_number_ = 0;
 };
 

@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "attend/io/files.h"
+#include "attend/base/files.h"
 #include "attend/io/safetensors.h"
 
 namespace attend {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "attend/io/files.h"
+#include "attend/base/files.h"
 
 namespace attend {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "attend/base/files.h"
 #include "attend/data/tokenizer.h"
-#include "attend/io/files.h"
 #include "attend/io/safetensors.h"
 #include "attend/models/config.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "attend/io/files.h"
+#include "attend/base/files.h"
 #include "attend/tensor/tensor.h"
 
 namespace attend {

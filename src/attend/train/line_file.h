@@ -3,7 +3,7 @@
 #include <atomic>
 #include <string_view>
 
-#include "attend/io/files.h"
+#include "attend/base/files.h"
 
 namespace attend {
 

@@ -74,7 +74,8 @@ struct TrainOptions {
   bool skip_bad_lines = false;
   int64_t max_length = 256;  ///< tokens of either side; longer pairs are left out and counted
   double max_length_ratio =
-      9.0;  ///< longer / shorter, in tokens; pairs beyond are left out; 0: no limit
+      9.0;            ///< longer / shorter, in tokens; pairs beyond are left out; 0: no limit
+  std::string cache;  ///< the folder for the training text's token ids; empty: `cache` in the run's
 
   // Tokenizer
   std::string tokenizer;         ///< a SentencePiece model to use; empty: train one

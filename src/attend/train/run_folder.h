@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "attend/io/files.h"
+#include "attend/base/files.h"
 #include "attend/models/transformer.h"
 #include "attend/train/training_data.h"
 

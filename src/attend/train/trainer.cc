@@ -7,6 +7,7 @@
 #include "attend/base/error.h"
 #include "attend/base/log.h"
 #include "attend/base/profile.h"
+#include "attend/data/corpus_reader.h"
 #include "attend/train/available_memory.h"
 #include "attend/train/bench.h"
 #include "attend/train/follower.h"
@@ -15,6 +16,18 @@
 #include "attend/train/run_folder.h"
 
 namespace attend {
+namespace {
+
+/// Before any text is read, which may take long.
+void refuse_other_order(const RunState& state, const Checkpoint& checkpoint, const Path& run) {
+  if (state.data_fingerprint.starts_with(ParallelCorpus::kFingerprintVersion)) return;
+  fail(
+      "run {} was started by attend {}, when training data was shuffled in another way: go on with "
+      "the attend that started it, or start another run with --run",
+      run.string(), checkpoint.state.value("attend_version", "of an unknown version"));
+}
+
+}  // namespace
 
 Run::Run(const TrainOptions& options, const TrainHooks& hooks)
     : options_(options),
@@ -32,18 +45,19 @@ void Run::prepare() {
   DType compute = choose_precision(options_.precision);
   if (latest) {
     tokenizers = tokenizers_of_run(options_);
-    const auto recorded =
-        RunState::from_json(latest->state, latest->file.path().string()).precision;
+    const RunState recorded = RunState::from_json(latest->state, latest->file.path().string());
+    refuse_other_order(recorded, *latest, run_);
     if (options_.precision == Precision::kAuto) {
-      compute = choose_precision(recorded == name_of(DType::kBFloat16) ? Precision::kBFloat16
-                                                                       : Precision::kFloat32);
+      compute =
+          choose_precision(recorded.precision == name_of(DType::kBFloat16) ? Precision::kBFloat16
+                                                                           : Precision::kFloat32);
     }
   } else {
     tokenizers = make_tokenizers(options_);
   }
   options_.model.source_vocabulary_size = tokenizers.source->vocabulary_size();
   options_.model.target_vocabulary_size = tokenizers.target->vocabulary_size();
-  data_ = load_training_data(options_, std::move(tokenizers));
+  data_ = load_training_data(options_, std::move(tokenizers), hooks_);
   model_ = std::make_shared<Transformer>(options_.model, compute, true);
   logger().info("model: {} weights, {} + {} layers, d_model {}, d_ff {}, {} heads, {}",
                 model_->parameters().weight_count(), options_.model.encoder_layers,
@@ -106,6 +120,9 @@ std::string Run::reason_to_finish() const {
 TrainResult Run::go() {
   try {
     return try_go();
+  } catch (const StoppedReading& stopped) {
+    logger().info("{}", stopped.what());
+    return result_;
   } catch (const std::exception& error) {
     log_.failure(error.what());
     throw;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "attend/data/corpus_progress.h"
 #include "attend/train/options.h"
 #include "attend/train/progress.h"
 
@@ -18,11 +19,14 @@ struct TrainHooks {
   /// The ranks that train together, led by this one; null: it trains alone. See
   /// docs/distributed.md.
   Communicator* ranks = nullptr;
+  /// Ten times a second while the training text is read, which the first start of a run does.
+  std::function<void(const CorpusProgress&)> on_reading;
   /// After every update, with figures since the last log line.
   std::function<void(const TrainProgress&)> on_update;
   /// Every log_every updates.
   std::function<void(const TrainProgress&)> on_log;
-  /// Set it to stop after the update in work, with a checkpoint.
+  /// Set it to stop after the update in work, with a checkpoint; while the training text is read,
+  /// with what is read kept.
   const std::atomic<bool>* stop = nullptr;
   /// The resolved options, written to recipe.yaml in the run folder when training starts or
   /// goes on.

@@ -25,8 +25,11 @@ enum class Side { kSource, kTarget, kBoth };
 /// One side's lines, or both, of all corpora, one after the other.
 class TrainingLines {
  public:
-  TrainingLines(const TrainOptions& options, Side side)
-      : files_(training_files(options)), skip_bad_lines_(options.skip_bad_lines), side_(side) {}
+  TrainingLines(const TrainOptions& options, Side side, int64_t most_pairs)
+      : files_(training_files(options)),
+        skip_bad_lines_(options.skip_bad_lines),
+        side_(side),
+        most_pairs_(most_pairs) {}
 
   bool next(std::string& line) {
     if (pending_target_) {
@@ -39,8 +42,9 @@ class TrainingLines {
         if (next_file_ == files_.size()) return false;
         reader_ = std::make_unique<ParallelReader>(files_[next_file_++], skip_bad_lines_,
                                                    ReadOptions{.refuse_binary = true});
+        pairs_ = 0;
       }
-      if (reader_->next(source_, target_)) break;
+      if (pairs_++ < most_pairs_ && reader_->next(source_, target_)) break;
       reader_.reset();
     }
     pending_target_ = side_ == Side::kBoth;
@@ -52,17 +56,20 @@ class TrainingLines {
   std::vector<ParallelFiles> files_;
   bool skip_bad_lines_;
   Side side_;
+  int64_t most_pairs_;  ///< of each corpus
+  int64_t pairs_ = 0;   ///< of this corpus
   std::size_t next_file_ = 0;
   std::unique_ptr<ParallelReader> reader_;
   std::string source_, target_;
   bool pending_target_ = false;
 };
 
-std::shared_ptr<const Tokenizer> train_tokenizer(const TrainOptions& options, Side side) {
+std::shared_ptr<const Tokenizer> train_tokenizer(const TrainOptions& options, Side side,
+                                                 int64_t most_pairs) {
   static constexpr const char* kNames[] = {"source", "target", "joint"};
   logger().info("training a {} tokenizer of {} pieces", kNames[static_cast<int>(side)],
                 options.vocabulary_size);
-  TrainingLines lines(options, side);
+  TrainingLines lines(options, side, most_pairs);
   return std::make_shared<const Tokenizer>(Tokenizer::train(
       {.type = options.subword_model == SubwordModel::kBpe ? TokenizerType::kBpe
                                                            : TokenizerType::kUnigram,
@@ -74,45 +81,15 @@ std::shared_ptr<const Tokenizer> train_tokenizer(const TrainOptions& options, Si
 }
 
 void log_report(const char* what, const ParallelCorpus& corpus) {
-  for (const ParallelCorpus::Part& part : corpus.parts()) {
+  for (const CorpusPart& part : corpus.parts()) {
     logger().info("{}: {}: {}", what, part.name, part.report.to_string());
   }
   logger().info("{}: {} source tokens, {} target tokens", what, corpus.source_tokens(),
                 corpus.target_tokens());
 }
 
-}  // namespace
-
-Tokenizers make_tokenizers(const TrainOptions& options) {
-  const auto load = [](const std::string& path) {
-    return std::make_shared<const Tokenizer>(Tokenizer::load(path));
-  };
-  if (!options.tokenizer.empty()) {
-    const auto both = load(options.tokenizer);
-    return {both, both};
-  }
-  if (options.source_tokenizer.empty() && options.target_tokenizer.empty() &&
-      options.joint_vocabulary) {
-    const auto both = train_tokenizer(options, Side::kBoth);
-    return {both, both};
-  }
-  return {options.source_tokenizer.empty() ? train_tokenizer(options, Side::kSource)
-                                           : load(options.source_tokenizer),
-          options.target_tokenizer.empty() ? train_tokenizer(options, Side::kTarget)
-                                           : load(options.target_tokenizer)};
-}
-
-TrainingData load_training_data(const TrainOptions& options, Tokenizers tokenizers) {
-  TrainingData data;
-  data.tokenizers = std::move(tokenizers);
-  data.train = std::make_unique<ParallelCorpus>(
-      ParallelCorpus::load({.corpora = training_files(options),
-                            .skip_bad_lines = options.skip_bad_lines,
-                            .max_length = std::min(options.max_length, options.model.max_length),
-                            .max_length_ratio = options.max_length_ratio,
-                            .threads = options.workers},
-                           *data.tokenizers.source, *data.tokenizers.target));
-  log_report("training data", *data.train);
+/// The rest of what a run reads.
+TrainingData with_validation(const TrainOptions& options, TrainingData data) {
   const ParallelFiles valid{
       .source = options.valid_source, .target = options.valid_target, .tsv = options.valid_tsv};
   if (valid.source.empty() && valid.tsv.empty()) return data;
@@ -126,6 +103,63 @@ TrainingData load_training_data(const TrainOptions& options, Tokenizers tokenize
   log_report("validation data", *data.valid);
   data.valid_text = read_parallel_text(valid, options.skip_bad_lines);
   return data;
+}
+
+}  // namespace
+
+Tokenizers make_tokenizers(const TrainOptions& options, int64_t most_pairs) {
+  const auto load = [](const std::string& path) {
+    return std::make_shared<const Tokenizer>(Tokenizer::load(path));
+  };
+  if (!options.tokenizer.empty()) {
+    const auto both = load(options.tokenizer);
+    return {both, both};
+  }
+  if (options.source_tokenizer.empty() && options.target_tokenizer.empty() &&
+      options.joint_vocabulary) {
+    const auto both = train_tokenizer(options, Side::kBoth, most_pairs);
+    return {both, both};
+  }
+  return {options.source_tokenizer.empty() ? train_tokenizer(options, Side::kSource, most_pairs)
+                                           : load(options.source_tokenizer),
+          options.target_tokenizer.empty() ? train_tokenizer(options, Side::kTarget, most_pairs)
+                                           : load(options.target_tokenizer)};
+}
+
+CorpusOptions training_corpus(const TrainOptions& options) {
+  std::string cache = options.cache;
+  if (cache.empty() && !options.run.empty()) cache = Path(options.run) / "cache";
+  return {.corpora = training_files(options),
+          .skip_bad_lines = options.skip_bad_lines,
+          .max_length = std::min(options.max_length, options.model.max_length),
+          .max_length_ratio = options.max_length_ratio,
+          .threads = options.workers,
+          .cache = std::move(cache)};
+}
+
+TrainingData load_training_data(const TrainOptions& options, Tokenizers tokenizers,
+                                const TrainHooks& hooks) {
+  TrainingData data;
+  data.tokenizers = std::move(tokenizers);
+  CorpusOptions corpus = training_corpus(options);
+  corpus.on_progress = hooks.on_reading;
+  corpus.stop = hooks.stop;
+  data.train = std::make_unique<ParallelCorpus>(
+      ParallelCorpus::load(corpus, *data.tokenizers.source, *data.tokenizers.target));
+  log_report("training data", *data.train);
+  return with_validation(options, std::move(data));
+}
+
+TrainingData sample_training_data(const TrainOptions& options, Tokenizers tokenizers) {
+  constexpr int64_t kSample = 20'000;
+  TrainingData data;
+  data.tokenizers = std::move(tokenizers);
+  CorpusOptions corpus = training_corpus(options);
+  corpus.cache.clear();
+  corpus.most_pairs = kSample;
+  data.train = std::make_unique<ParallelCorpus>(
+      ParallelCorpus::load(corpus, *data.tokenizers.source, *data.tokenizers.target));
+  return with_validation(options, std::move(data));
 }
 
 BatchOptions batch_options(const TrainOptions& options) {

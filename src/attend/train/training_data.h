@@ -7,6 +7,7 @@
 #include "attend/data/corpus.h"
 #include "attend/data/tokenizer.h"
 #include "attend/train/options.h"
+#include "attend/train/trainer.h"
 
 namespace attend {
 
@@ -24,12 +25,20 @@ struct TrainingData {
   std::optional<ParallelText> valid_text;
 };
 
-/// Loads the tokenizers that the options name, or trains them on the training text.
-Tokenizers make_tokenizers(const TrainOptions& options);
+/// Loads the tokenizers that the options name, or trains them on the training text: all of it, or
+/// the first `most_pairs` of each corpus.
+Tokenizers make_tokenizers(const TrainOptions& options, int64_t most_pairs = INT64_MAX);
 
-/// Reads and tokenizes everything; logs what was kept and what was left out, by reason (contract
-/// 9). Throws Error and UsageError as the readers do.
-TrainingData load_training_data(const TrainOptions& options, Tokenizers tokenizers);
+/// The training text as options name it, with the cache of the run.
+CorpusOptions training_corpus(const TrainOptions& options);
+
+/// Reads and tokenizes everything, or opens the cache of it; logs what was kept and what was left
+/// out, by reason (contract 9). Throws Error and UsageError as the readers do.
+TrainingData load_training_data(const TrainOptions& options, Tokenizers tokenizers,
+                                const TrainHooks& hooks);
+
+/// The same by the first pairs of each corpus and without a cache (--dry-run).
+TrainingData sample_training_data(const TrainOptions& options, Tokenizers tokenizers);
 
 /// How a run cuts its corpus into updates.
 BatchOptions batch_options(const TrainOptions& options);

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "attend/base/error.h"
+
 namespace attend {
 
 using Path = std::filesystem::path;
@@ -81,21 +83,48 @@ void remove_file(const Path& path);
 /// What an unprivileged process may still write where `path` is or would be (--dry-run).
 int64_t free_bytes(const Path& path);
 
-/// An Error naming `path`, what could not be done with it ("write", "open"), the system's reason
-/// for `error_number` and, where there is one, the way out.
+/// Writes all of `data` at `offset`. Throws Error naming the path and the system's reason.
+void write_at(const FileDescriptor& file, const Path& path, int64_t offset, std::string_view data);
+
+/// An open file without a name, gone when it is closed: in the folder for temporary files, or in
+/// memory where there is no such folder to write in.
+FileDescriptor temporary_file();
+
+/// A disk or a quota is full.
+class NoSpaceError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// An Error (NoSpaceError where that is the reason) naming `path`, what could not be done with it
+/// ("write", "open"), the system's reason for `error_number` and, where there is one, the way out.
 [[noreturn]] void fail_on_file(std::string_view what, const Path& path, int error_number);
 
-/// One process at a time in a run directory, by flock(2) on `.lock` in it: freed by the system when
-/// the process ends, however it ends.
+/// One process at a time, by flock(2) on a file: freed by the system when the process ends, however
+/// it ends.
+class FileLock {
+ public:
+  /// Makes the file where it is missing, and its folder.
+  explicit FileLock(Path path);
+  /// False where another process holds the lock. A file system without locks is a warning.
+  bool try_lock();
+  /// For messages: " (process 123)", or nothing where that is not known.
+  std::string holder() const;
+
+ private:
+  Path path_;
+  FileDescriptor file_;
+};
+
+/// One process at a time in a run directory, by `.lock` in it.
 class RunLock {
  public:
-  /// Creates the directory where it is missing, takes its lock, and then removes the temporaries
-  /// that a killed process left in it and in `checkpoints`. Throws Error, naming the process that
-  /// holds the lock, when another does. A file system without locks is a warning.
+  /// Takes the lock, and then removes the temporaries that a killed process left in the directory
+  /// and in `checkpoints`. Throws Error, naming the process that holds the lock, when another does.
   explicit RunLock(const Path& run_directory);
 
  private:
-  FileDescriptor file_;
+  FileLock lock_;
 };
 
 }  // namespace attend

@@ -1,7 +1,8 @@
-#include "attend/io/files.h"
+#include "attend/base/files.h"
 
 #include <csignal>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -137,6 +138,35 @@ TEST(Contract16, FreeSpaceOfFoldersThatDoNotExistYet) {
   write_file(disk.path() / "file", std::string(300'000, 'x'));
   EXPECT_LE(free_bytes(disk.path()), (1 << 20) - 300'000);
   EXPECT_GT(free_bytes("relative/and/missing"), 0);
+}
+
+TEST(Files, ATemporaryFileHasNoNameAndIsWrittenAnywhere) {
+  const TemporaryFolder folder;
+  setenv("TMPDIR", folder.path().c_str(), 1);
+  for (const bool there : {true, false}) {
+    if (!there) setenv("TMPDIR", (folder / "missing").c_str(), 1);  // then it is in memory
+    const FileDescriptor file = temporary_file();
+    EXPECT_TRUE(entries_of(folder.path()).empty());
+    write_at(file, "the file", 3, "345");
+    write_at(file, "the file", 0, "012");
+    EXPECT_EQ(size_of_file(file, "the file"), 6);
+    char bytes[6];
+    read_at(file, "the file", 0, bytes, 6);
+    EXPECT_EQ(std::string(bytes, 6), "012345");
+  }
+  unsetenv("TMPDIR");
+  const FileDescriptor full(open("/dev/full", O_WRONLY));
+  EXPECT_THROW(write_at(full, "/dev/full", 0, "x"), NoSpaceError);
+}
+
+TEST(FileLock, TellsWhoHoldsIt) {
+  const TemporaryFolder folder;
+  FileLock first(folder / "new/lock"), second(folder / "new/lock");
+  EXPECT_TRUE(first.try_lock());
+  EXPECT_FALSE(second.try_lock());
+  EXPECT_EQ(second.holder(), fmt::format(" (process {})", getpid()));
+  { const FileLock gone = std::move(first); }
+  EXPECT_TRUE(second.try_lock());
 }
 
 TEST(RunLock, OneTrainingInARun) {

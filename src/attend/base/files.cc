@@ -1,4 +1,4 @@
-#include "attend/io/files.h"
+#include "attend/base/files.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ namespace attend {
 namespace {
 
 constexpr std::string_view kTemporarySuffix = ".attend-tmp";
+/// write(2) stops short of 2 GiB.
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 26;
 
 std::string_view way_out(int error_number) {
   switch (error_number) {
@@ -63,8 +66,11 @@ void flush_folder(const Path& folder) {
 }  // namespace
 
 void fail_on_file(std::string_view what, const Path& path, int error_number) {
-  fail("cannot {} {}: {}{}", what, path.string(), std::generic_category().message(error_number),
-       way_out(error_number));
+  const std::string message =
+      fmt::format("cannot {} {}: {}{}", what, path.string(),
+                  std::generic_category().message(error_number), way_out(error_number));
+  if (error_number == ENOSPC || error_number == EDQUOT) throw NoSpaceError(message);
+  throw Error(message);
 }
 
 // ------------------------------------------------------------------------------ FileDescriptor
@@ -103,10 +109,9 @@ void AtomicFile::discard() noexcept {
 }
 
 void AtomicFile::write(const void* data, std::size_t bytes) {
-  constexpr std::size_t kPiece = std::size_t{1} << 26;  // write(2) stops short of 2 GiB
   const char* next = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t written = ::write(file_.get(), next, std::min(bytes, kPiece));
+    const ssize_t written = ::write(file_.get(), next, std::min(bytes, kMostAtOnce));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       const int reason = errno;
@@ -226,38 +231,63 @@ int64_t free_bytes(const Path& path) {
   return static_cast<int64_t>(status.f_bavail) * static_cast<int64_t>(status.f_frsize);
 }
 
-// ------------------------------------------------------------------------------ RunLock
+void write_at(const FileDescriptor& file, const Path& path, int64_t offset, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t written =
+        ::pwrite(file.get(), data.data(), std::min(data.size(), kMostAtOnce), offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_on_file("write", path, errno);
+    data.remove_prefix(static_cast<std::size_t>(written));
+    offset += written;
+  }
+}
 
-namespace {
+FileDescriptor temporary_file() {
+  std::error_code error;
+  const Path folder = std::filesystem::temp_directory_path(error);
+  std::string name = (folder / "attend-XXXXXX").string();
+  FileDescriptor file(error ? -1 : ::mkostemp(name.data(), O_CLOEXEC));
+  if (file.get() >= 0) {
+    ::unlink(name.c_str());
+    return file;
+  }
+  file = FileDescriptor(::memfd_create("attend", MFD_CLOEXEC));
+  if (file.get() < 0) fail_on_file("make a temporary file in", folder, errno);
+  return file;
+}
 
-std::string holder_of(const FileDescriptor& lock) {
+// ------------------------------------------------------------------------------ locks
+
+FileLock::FileLock(Path path) : path_(std::move(path)) {
+  ensure_directory(folder_of(path_));
+  file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (file_.get() < 0) fail_on_file("write", path_, errno);
+}
+
+bool FileLock::try_lock() {
+  if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    logger().warn("cannot lock {}: {}; take care to start one training at a time there",
+                  path_.string(), std::generic_category().message(errno));
+    return true;
+  }
+  if (ftruncate(file_.get(), 0) != 0) fail_on_file("write", path_, errno);
+  write_at(file_, path_, 0, fmt::format("{}\n", getpid()));
+  return true;
+}
+
+std::string FileLock::holder() const {
   char text[32] = {};
-  const ssize_t bytes = ::pread(lock.get(), text, sizeof(text) - 1, 0);
+  const ssize_t bytes = ::pread(file_.get(), text, sizeof(text) - 1, 0);
   const std::string_view digits(text, bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
   const std::size_t end = digits.find_first_not_of("0123456789");
   return digits.empty() || end == 0 ? "" : fmt::format(" (process {})", digits.substr(0, end));
 }
 
-}  // namespace
-
-RunLock::RunLock(const Path& run_directory) {
-  ensure_directory(run_directory);
-  const Path path = run_directory / ".lock";
-  file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (file_.get() < 0) fail_on_file("write", path, errno);
-  if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) {
-      fail("another training{} is running in {}; wait for it, stop it, or choose another --run",
-           holder_of(file_), run_directory.string());
-    }
-    logger().warn("cannot lock {}: {}; take care to start one training at a time there",
-                  path.string(), std::generic_category().message(errno));
-    return;
-  }
-  const std::string process = fmt::format("{}\n", getpid());
-  if (ftruncate(file_.get(), 0) != 0 ||
-      ::pwrite(file_.get(), process.data(), process.size(), 0) < 0) {
-    fail_on_file("write", path, errno);
+RunLock::RunLock(const Path& run_directory) : lock_(run_directory / ".lock") {
+  if (!lock_.try_lock()) {
+    fail("another training{} is running in {}; wait for it, stop it, or choose another --run",
+         lock_.holder(), run_directory.string());
   }
   remove_temporaries(run_directory);
   remove_temporaries(run_directory / "checkpoints");
