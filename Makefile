@@ -35,7 +35,7 @@ check-all: test test-threads lint demo
 	scripts/test-docs.sh
 
 bench:
-	@scripts/bench.sh
+	@scripts/bench.sh $(BENCH)
 
 format:
 	@scripts/install-deps.sh dev

@@ -1,144 +1,139 @@
-// Attention forward and backward on a step's worth of short sequences. Counters: FLOP/s of the
-// matrix products alone (forward 2, backward 5 for each query, key and column).
+// Attention in training and in search. FLOP/s are those of the matrix products alone: for every
+// query that meets a key, 2 products forward and 5 backward, as the profile counts them.
+#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <vector>
 
-#include <benchmark/benchmark.h>
-
-#include "attend/base/random.h"
 #include "attend/kernels/additive_attention.h"
 #include "attend/kernels/attention.h"
 #include "attend/kernels/cached_attention.h"
-#include "attend/tensor/tensor.h"
+#include "bench/cases.h"
+#include "bench/roofline.h"
 
 namespace attend {
 namespace {
 
-Tensor random_tensor(int64_t rows, int64_t columns, DType dtype, uint64_t seed) {
-  RandomGenerator random(seed);
-  std::vector<float> values(static_cast<std::size_t>(rows * columns));
-  for (float& value : values) value = random.normal();
-  const Tensor made({rows, columns}, dtype);
-  made.assign(values);
-  return made;
-}
+struct Variant {
+  int64_t length;
+  bool causal = false;
+  float dropout = 0;
+};
 
-/// A batch of equally long sequences in one fused projection, as the encoder has it.
-struct Batch {
-  Batch(int64_t length, int64_t heads, int64_t width, int64_t tokens, DType dtype, bool causal,
-        float dropout)
-      : fused(random_tensor(tokens, 3 * heads * width, dtype, 1)),
-        d_fused({tokens, 3 * heads * width}, dtype),
-        out({tokens, heads * width}, dtype),
-        d_out(random_tensor(tokens, heads * width, dtype, 2)),
-        columns(heads * width) {
-    for (int64_t at = 0; at <= tokens; at += length) offsets.push_back(at);
-    shape = {heads,
-             width,
-             width,
-             offsets,
-             offsets,
-             causal,
-             1.0F / std::sqrt(float(width)),
-             {dropout, {7, 0, 3}}};
-    const double pairs = double(tokens) * double(causal ? length + 1 : 2 * length) / 2;
-    products = 2.0 * pairs * double(columns);
+/// A lane of equally long sequences in one fused projection, as the model has it.
+struct Lane {
+  Lane(const Size& size, const Variant& variant, DType dtype) : columns(size.d_model) {
+    const int64_t sequences = std::max<int64_t>(1, kLaneTokens / variant.length);
+    for (int64_t i = 0; i <= sequences; ++i) offsets.push_back(i * variant.length);
+    const int64_t tokens = offsets.back();
+    fused = filled({tokens, 3 * columns}, dtype);
+    d_fused = Tensor({tokens, 3 * columns}, dtype);
+    out = filled({tokens, columns}, dtype);
+    const int64_t width = size.d_model / size.heads;
+    shape = {.heads = size.heads,
+             .key_width = width,
+             .value_width = width,
+             .query_offsets = offsets,
+             .key_offsets = offsets,
+             .causal = variant.causal,
+             .scale = 1.0F / std::sqrt(static_cast<float>(width)),
+             .dropout = {variant.dropout, {7, 0, 3}}};
+    const int64_t keys = variant.causal ? variant.length + 1 : 2 * variant.length;
+    pairs = static_cast<double>(tokens * keys) / 2;
   }
+  Lane(const Lane&) = delete;  // shape points into offsets
+  Lane& operator=(const Lane&) = delete;
+
   Tensor part(const Tensor& whole, int64_t index) const {
     return whole.slice_columns(index * columns, (index + 1) * columns);
   }
+  double product_flops() const { return 2 * pairs * static_cast<double>(columns); }
 
-  std::vector<int64_t> offsets;
-  Tensor fused, d_fused, out, d_out;
   int64_t columns;
+  std::vector<int64_t> offsets;
+  Tensor fused, d_fused, out;
   AttentionShape shape;
-  double products;  ///< arithmetic of one product of all queries and keys
+  double pairs;  ///< of a query and a key that it sees
 };
 
-Batch batch_of(const benchmark::State& state) {
-  const int64_t length = state.range(0);
-  return Batch(length, state.range(1), state.range(2), std::max<int64_t>(2048 / length, 1) * length,
-               state.range(3) != 0 ? DType::kBFloat16 : DType::kFloat32, state.range(4) != 0,
-               float(state.range(5)) / 10);
+void forward(benchmark::State& state, const Size& size, const Variant& variant, DType dtype) {
+  const Lane lane(size, variant, dtype);
+  const Tensor q = lane.part(lane.fused, 0), k = lane.part(lane.fused, 1),
+               v = lane.part(lane.fused, 2);
+  measure(state, Work{.flops = 2 * lane.product_flops()}.reads({q, k, v}).writes({lane.out}),
+          [&] { attention_forward(lane.shape, q, k, v, lane.out); });
 }
 
-void count_flops(benchmark::State& state, double flops) {
-  state.counters["FLOP/s"] =
-      benchmark::Counter(flops * double(state.iterations()), benchmark::Counter::kIsRate);
+void backward(benchmark::State& state, const Size& size, const Variant& variant, DType dtype) {
+  const Lane lane(size, variant, dtype);
+  const Tensor q = lane.part(lane.fused, 0), k = lane.part(lane.fused, 1),
+               v = lane.part(lane.fused, 2);
+  const Tensor d_q = lane.part(lane.d_fused, 0), d_k = lane.part(lane.d_fused, 1),
+               d_v = lane.part(lane.d_fused, 2);
+  Work work{.flops = 5 * lane.product_flops()};
+  work.reads({q, k, v, lane.out}).writes({d_q, d_k, d_v});
+  measure(state, work, [&] { attention_backward(lane.shape, q, k, v, lane.out, d_q, d_k, d_v); });
 }
 
-void BM_AttentionForward(benchmark::State& state) {
-  const Batch batch = batch_of(state);
-  const Tensor q = batch.part(batch.fused, 0), k = batch.part(batch.fused, 1),
-               v = batch.part(batch.fused, 2);
-  for (auto _ : state) attention_forward(batch.shape, q, k, v, batch.out);
-  count_flops(state, 2 * batch.products);
+/// The score is a sum over tanh(q + k): 4 operations where the dot product has 2.
+void additive(benchmark::State& state, const Size& size, const Variant& variant, DType dtype) {
+  const Lane lane(size, variant, dtype);
+  const Tensor q = lane.part(lane.fused, 0), k = lane.part(lane.fused, 1),
+               v = lane.part(lane.fused, 2);
+  const Tensor w = filled({lane.shape.heads, lane.shape.key_width}, DType::kFloat32);
+  measure(state, Work{.flops = 3 * lane.product_flops()}.reads({q, k, v, w}).writes({lane.out}),
+          [&] { additive_attention_forward(lane.shape, q, k, v, w, lane.out); });
 }
 
-void BM_AttentionBackward(benchmark::State& state) {
-  const Batch batch = batch_of(state);
-  const Tensor q = batch.part(batch.fused, 0), k = batch.part(batch.fused, 1),
-               v = batch.part(batch.fused, 2);
-  const Tensor d_q = batch.part(batch.d_fused, 0), d_k = batch.part(batch.d_fused, 1),
-               d_v = batch.part(batch.d_fused, 2);
-  for (auto _ : state) attention_backward(batch.shape, q, k, v, batch.d_out, d_q, d_k, d_v);
-  count_flops(state, 5 * batch.products);
-}
-
-void BM_AdditiveAttentionForward(benchmark::State& state) {
-  const Batch batch = batch_of(state);
-  const Tensor q = batch.part(batch.fused, 0), k = batch.part(batch.fused, 1),
-               v = batch.part(batch.fused, 2);
-  const Tensor w = random_tensor(batch.shape.heads, batch.shape.key_width, DType::kFloat32, 3);
-  for (auto _ : state) additive_attention_forward(batch.shape, q, k, v, w, batch.out);
-  count_flops(state, 2 * batch.products);
-}
-
-/// Beam search over `length` slots a row.
-void BM_CachedAttention(benchmark::State& state) {
-  const int64_t length = state.range(0), heads = state.range(1), width = state.range(2);
-  const DType dtype = state.range(3) != 0 ? DType::kBFloat16 : DType::kFloat32;
+/// Beam search: hypotheses that attend to `length` slots each, anywhere in the cache.
+void cached(benchmark::State& state, const Size& size, int64_t length, DType dtype) {
   constexpr int64_t kRows = 64, kSlots = 4096;
-  const Tensor keys = random_tensor(kSlots, heads * width, dtype, 1),
-               values = random_tensor(kSlots, heads * width, dtype, 2),
-               q = random_tensor(kRows, heads * width, dtype, 3);
-  const Tensor out({kRows, heads * width}, dtype);
-  RandomGenerator random(4);
-  std::vector<int64_t> offsets{0};
-  std::vector<int32_t> slots;
-  for (int64_t row = 0; row < kRows; ++row) {
-    for (int64_t i = 0; i < length; ++i) slots.push_back(int32_t(random.uniform_index(kSlots)));
-    offsets.push_back(int64_t(slots.size()));
-  }
-  const CachedAttentionShape shape{heads, width, width, offsets, slots, 0.125F};
-  for (auto _ : state) cached_attention(shape, q, keys, values, out);
-  count_flops(state, 4.0 * double(kRows * length * heads * width));
+  const Tensor keys = filled({kSlots, size.d_model}, dtype),
+               values = filled({kSlots, size.d_model}, dtype),
+               q = filled({kRows, size.d_model}, dtype);
+  const Tensor out({kRows, size.d_model}, dtype);
+  const std::vector<int32_t> slots = random_ids(kRows * length, kSlots);
+  std::vector<int64_t> offsets;
+  for (int64_t row = 0; row <= kRows; ++row) offsets.push_back(row * length);
+  const int64_t width = size.d_model / size.heads;
+  const CachedAttentionShape shape{size.heads, width, width, offsets, slots, 0.125F};
+  Work work{.flops = 4.0 * static_cast<double>(kRows * length * size.d_model)};
+  work.reads({q}).writes({out});
+  const auto gathered = static_cast<double>(2 * kRows * length * size.d_model * size_of(dtype));
+  work.bytes += gathered;
+  work.working_set += std::min(gathered, static_cast<double>(keys.bytes() + values.bytes()));
+  measure(state, work, [&] { cached_attention(shape, q, keys, values, out); });
 }
 
-void training_sizes(benchmark::internal::Benchmark* bench) {
-  bench->ArgNames({"length", "heads", "width", "bf16", "causal", "dropout/10"});
-  for (const int64_t length : {8, 12, 16, 17, 24, 32, 60, 512}) {
-    bench->Args({length, 4, 32, 0, 0, 0});
-    bench->Args({length, 8, 64, 0, 0, 0});
-  }
-  for (const int64_t length : {16, 32}) {
-    bench->Args({length, 4, 32, 1, 0, 0});
-    bench->Args({length, 8, 64, 1, 0, 0});
-    bench->Args({length, 8, 64, 1, 1, 0});
-    bench->Args({length, 8, 64, 1, 0, 1});
-  }
+void define(const Size& size, const Variant& variant, DType dtype) {
+  std::string name = "length=" + std::to_string(variant.length);
+  if (variant.causal) name += "/causal";
+  if (variant.dropout > 0) name += "/dropout";
+  benchmark::RegisterBenchmark(
+      name_case("attention_forward", size, name, dtype).c_str(),
+      [=](benchmark::State& state) { forward(state, size, variant, dtype); });
+  benchmark::RegisterBenchmark(
+      name_case("attention_backward", size, name, dtype).c_str(),
+      [=](benchmark::State& state) { backward(state, size, variant, dtype); });
 }
-
-BENCHMARK(BM_AttentionForward)->Apply(training_sizes);
-BENCHMARK(BM_AttentionBackward)->Apply(training_sizes);
-BENCHMARK(BM_AdditiveAttentionForward)->Args({32, 8, 64, 0, 0, 0});
-BENCHMARK(BM_CachedAttention)
-    ->ArgNames({"length", "heads", "width", "bf16"})
-    ->Args({16, 4, 32, 0})
-    ->Args({16, 4, 32, 1})
-    ->Args({32, 8, 64, 0})
-    ->Args({32, 8, 64, 1});
 
 }  // namespace
+
+void define_attention() {
+  for (const Size& size : {kTiny, kBase}) {
+    for (const DType dtype : dtypes()) {
+      for (const int64_t length : {8, 16, 32, 64, 128, 512}) define(size, {length}, dtype);
+      for (const int64_t length : {16, 32, 128}) define(size, {length, true, 0}, dtype);
+      define(size, {32, false, 0.1F}, dtype);
+      define(size, {32, true, 0.1F}, dtype);
+      benchmark::RegisterBenchmark(
+          name_case("additive_attention_forward", size, "length=32", dtype).c_str(),
+          [=](benchmark::State& state) { additive(state, size, {32}, dtype); });
+      for (const int64_t length : {16, 64}) {
+        benchmark::RegisterBenchmark(
+            name_case("cached_attention", size, "length=" + std::to_string(length), dtype).c_str(),
+            [=](benchmark::State& state) { cached(state, size, length, dtype); });
+      }
+    }
+  }
+}
+
 }  // namespace attend

@@ -1,14 +1,13 @@
 #!/bin/sh
-# Training speed and memory of attend beside PyTorch's, as a Markdown table on stdout. The machine
-# should have nothing else to do. Arguments go on to bench/peers/compare_train.py: --preset, --steps.
+# attend's speed on this machine as one Markdown document, on stdout and in build/bench.md. The
+# machine should have nothing else to do. Arguments go on to bench/report.py (see --help there).
 set -eu
 cd "$(dirname "$0")/.."
 
-scripts/install-deps.sh >&2
-cmake --preset release >&2
-cmake --build --preset release --parallel "$(nproc)" --target attend_cli >&2
-if ! scripts/install-deps.sh peers >&2; then
-  echo "bench: without PyTorch" >&2
-  set -- --without-peers "$@"
-fi
-exec /usr/bin/python3 bench/peers/compare_train.py build/release/src/attend/attend "$@"
+{
+  scripts/install-deps.sh
+  cmake --preset release -DATTEND_BENCH=ON
+  cmake --build --preset release --parallel "$(nproc)" --target attend_cli kernels_bench
+  scripts/install-deps.sh peers || echo "bench: some of PyTorch's packages are missing"
+} >&2
+exec /usr/bin/python3 bench/report.py "$@"

@@ -4,8 +4,9 @@
 #   scripts/install-deps.sh [dev] [peers]
 #
 # Without arguments: what building and testing need. `dev` adds the formatter and the linters,
-# `peers` what the benchmarks of other programs need. Nothing is done where all packages are there;
-# who may not install is told the command to run.
+# `peers` what the benchmarks of other programs need: PyTorch, and OpenBLAS, since PyTorch computes
+# float32 products with whatever BLAS is there, and Debian's default is many times slower. Nothing
+# is done where all packages are there; who may not install is told the command to run.
 set -eu
 
 packages="g++ make cmake ninja-build pkg-config ccache
@@ -16,7 +17,7 @@ packages="g++ make cmake ninja-build pkg-config ccache
 for group in "$@"; do
   case $group in
     dev) packages="$packages clang-format clang-tidy shellcheck" ;;
-    peers) packages="$packages python3-torch" ;;
+    peers) packages="$packages python3-torch libopenblas0-openmp" ;;
     *)
       echo "$0: unknown group '$group': there are dev and peers" >&2
       exit 2

@@ -140,6 +140,7 @@ TEST(Command, WrongCallsSayWhatIsWrong) {
       {{"average", "--output", "x"}, "either --run DIR or the models"},
       {{"inspect"}, "MODEL is missing"},
       {{"bench", "train", "--steps", "0"}, "steps: found 0"},
+      {{"bench", "train", "--warmup=-1"}, "warmup: found -1"},
   };
   for (const Case& each : cases) {
     const Finished finished = run(each.arguments);

@@ -34,7 +34,8 @@ class BenchTrainCommand : public Command {
     options.add("pairs", bench_.pairs, "Pairs a step");
     options.add("source_length", bench_.source_length, "Tokens of each source sentence");
     options.add("target_length", bench_.target_length, "Tokens of each target sentence");
-    options.add("steps", bench_.steps, "Steps that are measured, after some that are not");
+    options.add("warmup", bench_.warmup, "Steps that are not measured, before the others");
+    options.add("steps", bench_.steps, "Steps that are measured");
     options.add("lanes", bench_.lanes, "Parts of a step");
     options.add("workers", bench_.workers, "Threads; 0 is one a core");
     options.add("precision", bench_.precision,
@@ -51,6 +52,7 @@ class BenchTrainCommand : public Command {
       const std::string value = options.find(name)->value_text();
       if (parse_count(value) < 1) fail_usage("{}: found {}, expected at least 1", name, value);
     }
+    if (bench_.warmup < 0) fail_usage("warmup: found {}, expected at least 0", bench_.warmup);
     if (bench_.lanes > bench_.pairs) {
       fail_usage("lanes: found {}, expected at most pairs, which is {}", bench_.lanes,
                  bench_.pairs);

@@ -106,14 +106,13 @@ TrainBenchResult bench_train(const TrainBenchOptions& options) {
   result.parameters = model.parameters().weight_count();
   Engine engine(model, training, result.workers);
 
-  constexpr int64_t kWarmupSteps = 3;
   std::vector<double> seconds;
-  for (int64_t step = 1; step <= kWarmupSteps + options.steps; ++step) {
+  for (int64_t step = 1; step <= options.warmup + options.steps; ++step) {
     const std::vector<Batch> batches{random_batch(options, static_cast<uint64_t>(step))};
-    if (step == kWarmupSteps + 1) reset_profile();
+    if (step == options.warmup + 1) reset_profile();
     const double before = now();
     engine.update(batches, step, 1e-4);
-    if (step > kWarmupSteps) seconds.push_back(now() - before);
+    if (step > options.warmup) seconds.push_back(now() - before);
   }
   result.profile = profile();
   result.peak_resident_bytes = peak_resident_bytes();

@@ -17,7 +17,8 @@ struct TrainBenchOptions {
   int64_t pairs = 128;         ///< a step
   int64_t source_length = 16;  ///< tokens, end of sentence counted
   int64_t target_length = 16;
-  int64_t steps = 20;  ///< measured, after some that are not
+  int64_t warmup = 3;  ///< steps that are not measured
+  int64_t steps = 20;  ///< measured, after those
   int64_t lanes = 4;
   int64_t workers = 0;  ///< 0: one a core
   Precision precision = Precision::kAuto;
