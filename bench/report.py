@@ -40,13 +40,14 @@ def parse(arguments):
                         + ", ".join(f"{name} {n}" for name, n in training.STEPS.items()) + ")")
     parser.add_argument("--kernels", metavar="REGEX", help="only the kernels whose names match")
     parser.add_argument("--train-source", metavar="FILE", help="the epoch's text, .gz or not")
-    parser.add_argument("--train-target", metavar="FILE")
+    parser.add_argument("--train-target", metavar="FILE", help="its translation, line by line")
     parser.add_argument("--peer-seconds", type=float, default=60,
                         help="of the epoch that PyTorch trains in each precision (default 60)")
     parser.add_argument("--without-peers", action="store_true", help="without PyTorch")
     parser.add_argument("--attend", default=os.path.join(build, "release/src/attend/attend"),
                         help="the program to measure")
-    parser.add_argument("--kernels-bench", default=os.path.join(build, "release/bench/kernels_bench"))
+    parser.add_argument("--kernels-bench", help="the program that measures kernels",
+                        default=os.path.join(build, "release/bench/kernels_bench"))
     parser.add_argument("--output", metavar="FILE", default=os.path.join(build, "bench.md"),
                         help="the document; it goes to stdout, too")
     args = parser.parse_args(arguments)
@@ -55,20 +56,28 @@ def parse(arguments):
     return args
 
 
-def head(document, args, torch):
+def name_torch(torch, peers):
+    if torch is None:
+        return "not measured: not installed (`scripts/install-deps.sh peers`) or not asked for"
+    left_out = "" if "float32" in peers else (
+        "; float32 left out: it needs a BLAS (`scripts/install-deps.sh peers`)")
+    return f"{torch[0]}, float32 by {torch[1]}, bfloat16 by oneDNN{left_out}"
+
+
+def head(document, args, torch, peers):
     name, has_bfloat16 = common.cpu()
     document.write("# Benchmarks of attend\n")
     document.write("Written by `make bench`" + (f" (`{' '.join(sys.argv[1:])}`)" if sys.argv[1:]
                                                 else "") + ".\n")
     rates = common.run([args.attend, "bench", "kernels"]).strip().split("\n")
     rows = [
-        ["machine", f"{name}, {common.cores()} cores, "
+        ["machine", f"{name}, {common.in_words(common.cores())}, "
                     f"{'with' if has_bfloat16 else 'without'} bfloat16 arithmetic, "
                     f"{platform.system()} {platform.release()}"],
         ["started", datetime.datetime.now().strftime("%Y-%m-%d %H:%M")],
         ["load average at the start", common.load_average()],
         ["matrix products", rates[0]],
-        ["PyTorch", torch or "not here"],
+        ["PyTorch", name_torch(torch, peers)],
     ]
     rows += [["oneDNN's rate", " ".join(rate.split())] for rate in rates[1:]]
     document.table(["", ""], rows)
@@ -77,14 +86,15 @@ def head(document, args, torch):
 def main():
     args = parse(sys.argv[1:])
     parts = args.part or PARTS
-    torch = None if args.without_peers else common.torch_version()
+    torch = None if args.without_peers else common.find_torch()
+    peers = common.peer_precisions(torch)
     document = common.Document(args.output)
     begin = time.monotonic()
-    head(document, args, torch)
+    head(document, args, torch, peers)
     if "training" in parts:
-        training.report(document, args, torch is not None)
+        training.report(document, args, peers)
     if "epoch" in parts:
-        epoch.report(document, args, torch is not None)
+        epoch.report(document, args, peers)
     if "kernels" in parts:
         kernels.report(document, args)
     document.write(f"Load average at the end: {common.load_average()}, after "

@@ -51,6 +51,13 @@ class OptionsTest(unittest.TestCase):
         self.assertIn("together", self.refuse("--train-source", "train.en"))
 
 
+class PeersTest(unittest.TestCase):
+    def test_a_slow_blas_leaves_float32_out(self):
+        self.assertEqual(common.peer_precisions(None), [])
+        self.assertEqual(common.peer_precisions(["1.13", "OpenBLAS"]), common.precisions())
+        self.assertNotIn("float32", common.peer_precisions(["1.13", "reference BLAS"]))
+
+
 class TablesTest(unittest.TestCase):
     def test_a_spread_is_median_least_and_most(self):
         self.assertEqual(common.spread([3, 1, 8], "{:.0f}"), "3 (1–8)")

@@ -32,6 +32,10 @@ def cores():
     return len(os.sched_getaffinity(0))
 
 
+def in_words(count):
+    return "1 core" if count == 1 else f"{count} cores"
+
+
 def thread_counts():
     return [n for n in (1, 2) if n <= cores()]
 
@@ -79,12 +83,23 @@ def run_peer(script, arguments, threads):
     return run_json(command + arguments, threads)
 
 
-def torch_version():
-    """None without PyTorch."""
-    found = subprocess.run([sys.executable, "-c", "import torch; print(torch.__version__)"],
-                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8",
-                           check=False)
-    return found.stdout.strip() if found.returncode == 0 else None
+def find_torch():
+    """PyTorch's version and BLAS; None without PyTorch."""
+    code = ("import json, torch, pytorch_model as model; "
+            "print(json.dumps([torch.__version__, model.name_blas()]))")
+    found = subprocess.run([sys.executable, "-B", "-c", code], stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL, encoding="utf-8", check=False,
+                           env=dict(os.environ, PYTHONPATH=PEERS))
+    return json.loads(found.stdout) if found.returncode == 0 else None
+
+
+def peer_precisions(torch):
+    """In which precisions PyTorch is measured. With the reference BLAS, a float32 step of base
+    takes minutes and says nothing about PyTorch."""
+    if torch is None:
+        return []
+    slow = torch[1].startswith("reference")
+    return [precision for precision in precisions() if not (slow and precision == "float32")]
 
 
 def spread(values, form):

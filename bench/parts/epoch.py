@@ -4,7 +4,7 @@ import json
 import os
 import tempfile
 
-from parts.common import ROOT, precisions, run, run_peer, thread_counts
+from parts.common import ROOT, in_words, precisions, run, run_peer, thread_counts
 
 VOCABULARY = 8000
 BATCH_TOKENS = 4096
@@ -76,19 +76,20 @@ def report(document, args, peers):
         tokenizer, files = prepare(args, data, folder)
         for precision in precisions():
             ours[precision] = train(args, data, tokenizer, precision, threads, folder)
-            if peers:
+            if precision in peers:
                 theirs[precision] = run_peer(
                     "pytorch_epoch.py",
                     files + ["--vocabulary", str(VOCABULARY), "--precision", precision,
                              "--batch-tokens", str(BATCH_TOKENS), "--seconds",
                              str(args.peer_seconds)], threads)
     document.write(
-        f"Multi30k English–German, the preset tiny with {VOCABULARY} pieces, label smoothing 0.1, "
-        f"Adam, {BATCH_TOKENS} tokens a batch, {threads} cores, one run each. attend trains the "
-        "whole epoch, its start and every wait for data included; PyTorch sorts by length, pads, "
-        f"and takes batches in random order for {args.peer_seconds:.0f} s or until the epoch ends, "
-        "after three that are not counted. Tokens are the target's real ones, without padding."
-        + ("" if peers else " PyTorch is not here: attend alone was measured.") + "\n")
+        f"{os.path.basename(data[0])} and {os.path.basename(data[1])}, the preset tiny with "
+        f"{VOCABULARY} pieces, label smoothing 0.1, Adam, {BATCH_TOKENS} tokens a batch, "
+        f"{in_words(threads)}, one run each. attend trains the whole epoch (`attend train "
+        "--stop-after 1e`), and its seconds are its log's, from the first batch on, waits for data "
+        "included. PyTorch sorts by length, pads, and takes a part of the epoch: batches in random "
+        f"order for {args.peer_seconds:.0f} s or until there are no more, after three that are "
+        "not counted. Tokens are real ones, without padding.\n")
     best = max((each["target_tokens_per_second"] for each in theirs.values()), default=None)
     rows = []
     for precision, each in ours.items():
@@ -102,5 +103,5 @@ def report(document, args, peers):
                      f"{100 * each['padding']:.1f}%", f"{each['target_tokens_per_second']:.0f}",
                      ""])
     document.table(["program", "precision", "batches", "target tokens", "seconds",
-                    "padding of the targets", "target tokens/s", "ratio to PyTorch's best"], rows)
+                    "padding, both sides", "target tokens/s", "ratio to PyTorch's best"], rows)
     check_counts(document, ours.values(), theirs.values())

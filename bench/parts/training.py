@@ -1,6 +1,7 @@
 """Training steps on random tokens: attend beside PyTorch, and where attend's time goes."""
 
-from parts.common import (median, precisions, run_json, run_peer, spread, thread_counts)
+from parts.common import (in_words, median, precisions, run_json, run_peer, spread,
+                          thread_counts)
 
 PRESETS = ["tiny", "base", "big"]
 WITH_PEER = ["tiny", "base"]
@@ -22,7 +23,7 @@ def measure(args, preset, peers):
                                  str(threads)] + common)
                 ours["steps"] = int(steps[1])
                 results.setdefault(("attend", precision, threads), []).append(ours)
-                if not peers or preset not in WITH_PEER:
+                if precision not in peers or preset not in WITH_PEER:
                     continue
                 peer = run_peer("pytorch_train.py", common, threads)
                 peer["utilisation"] = (ours["step_flops"] / peer["median_seconds"]
@@ -80,27 +81,20 @@ def report(document, args, peers):
         "cores, measured by attend in the same repetition. Ratio: over PyTorch's best set-up with "
         "as many cores. Tiny: 128 pairs of 16 + 16 tokens, 10 000 pieces; base and big: 32 pairs "
         "of 32 + 32, 32 000 pieces.\n")
-    if not peers:
-        document.write("PyTorch is not here: attend alone was measured.\n")
     header = ["preset", "precision", "cores", "program", "target tokens/s", "utilisation",
               "peak memory, MB", "ratio"]
-    rows, profiles, blas = [], {}, set()
+    rows, profiles = [], {}
     for preset in args.preset or PRESETS:
         results = measure(args, preset, peers)
         rows += rows_of(preset, results)
-        blas |= {each["blas"] for repetitions in results.values() for each in repetitions
-                 if "blas" in each}
         best = results["attend", precisions()[-1], thread_counts()[-1]]
         profiles[preset] = sorted(
             best, key=lambda each: each["target_tokens_per_second"])[len(best) // 2]
     document.table(header, rows)
-    if blas:
-        document.write(f"PyTorch's float32 products: {', '.join(sorted(blas))}; its bfloat16: "
-                       "oneDNN.\n")
     for preset in [preset for preset in WITH_PEER if preset in profiles]:
         result = profiles[preset]
         document.write(f"### Where the time of {preset} goes\n")
-        document.write(f"{result['precision']}, {result['workers']} workers, the median "
+        document.write(f"{result['precision']}, {in_words(result['workers'])}, the median "
                        "repetition; times are sums over the workers. One core of this machine: "
                        f"{result['machine_flops'] / result['workers'] * 1e-9:.0f} GFLOP/s.\n")
         document.table(["op", "calls a step", "ms a step", "share", "GFLOP/s", "of oneDNN's rate",

@@ -20,8 +20,8 @@ def build(torch, shape):
     """The model as a module: (source, target input, source mask or None) -> logits.
 
     Sequences are rows, at most shape["length"] long. The mask is added to the scores of source
-    positions: [rows, 1, 1, source positions], 0 or -inf. Targets are padded behind their ends, where
-    the causal mask hides the padding.
+    positions: [rows, 1, 1, source positions], 0 or -inf. Targets are padded behind their ends,
+    where the causal mask hides the padding.
     """
     nn, functional = torch.nn, torch.nn.functional
     d_model, heads, dropout = shape["d_model"], shape["heads"], shape["dropout"]
@@ -138,7 +138,7 @@ class Trainer:
 
 
 def name_blas():
-    """The library behind float32 products: "OpenBLAS", "reference BLAS", or what its file is."""
+    """The library behind float32 products: "OpenBLAS", "reference BLAS", or its file's name."""
     names = set()
     with open("/proc/self/maps", encoding="utf-8") as lines:
         for line in lines:
@@ -148,5 +148,5 @@ def name_blas():
     if any("openblas" in name for name in names):
         return "OpenBLAS"
     if any(name.startswith("libblas.so") for name in names):
-        return "reference BLAS (slow)"
+        return "reference BLAS"
     return ", ".join(sorted(names)) or "its own BLAS"

@@ -13,7 +13,7 @@ import resource
 import statistics
 import time
 
-from pytorch_model import PRECISIONS, PRESETS, Trainer, name_blas
+from pytorch_model import PRECISIONS, PRESETS, Trainer
 
 
 def measure(preset, precision, threads, steps, warmup):
@@ -32,7 +32,6 @@ def measure(preset, precision, threads, steps, warmup):
             seconds.append(time.perf_counter() - begin)
     return {
         "program": f"PyTorch {torch.__version__}",
-        "blas": name_blas(),
         "preset": preset,
         "precision": precision,
         "workers": threads,

@@ -1,5 +1,6 @@
 #include "attend/tensor/memory.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -152,7 +153,10 @@ std::shared_ptr<std::byte> MemoryPool::allocate(int64_t bytes) {
   return {block, [state = state_, size](std::byte* freed) { state->give(freed, size); }};
 }
 
-void MemoryPool::release() { state_->release(); }
+void MemoryPool::release() {
+  state_->release();
+  malloc_trim(0);  // small blocks lie in the heap
+}
 void MemoryPool::limit(int64_t bytes) { state_->limit(bytes); }
 void MemoryPool::reset_peak() { state_->reset_peak(); }
 int64_t MemoryPool::bytes_in_use() const { return state_->in_use(); }

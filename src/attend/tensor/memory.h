@@ -24,7 +24,7 @@ class MemoryPool {
 
   /// At least `bytes`. Throws Error when the system has none to give.
   std::shared_ptr<std::byte> allocate(int64_t bytes);
-  /// Returns every kept block to the system.
+  /// Returns every kept block to the system, and what else the heap can spare.
   void release();
   /// From now on blocks are kept only as long as they and those in use are within `bytes`: before
   /// the system is asked for more, the largest kept ones go back to it. What is in use may go

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 /// For what is not counted: text, batches made ahead, the library's own memory.
-constexpr int64_t kReserve = int64_t{48} << 20;
+constexpr int64_t kReserve = int64_t{64} << 20;
 constexpr int64_t kSmallestTrial = 256;  // tokens
 
 double mib(int64_t bytes) { return static_cast<double>(bytes) / kMiB; }
@@ -87,7 +87,9 @@ class Trials {
     const int64_t bytes_of_second = bytes_of_lane(second);
     const double a_token =
         static_cast<double>(bytes_of_second - bytes_of_first) / static_cast<double>(second - first);
-    const double more = static_cast<double>(budget - bytes_of_first) / std::max(a_token, 1.0);
+    constexpr double kCareful = 0.97;  // the trial itself must stay within the budget
+    const double more =
+        kCareful * static_cast<double>(budget - bytes_of_first) / std::max(a_token, 1.0);
     const int64_t room = std::min(most, first + static_cast<int64_t>(std::min(more, 1e15)));
     if (room == second && bytes_of_second <= budget) return second;
     return smaller_lane(room, budget);
