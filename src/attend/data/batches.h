@@ -48,7 +48,7 @@ struct BatchOptions {
   int64_t batch_tokens = 4096;
   /// See make_lanes.
   int64_t lanes = 4;
-  int64_t lane_tokens = 1024;
+  int64_t lane_tokens = 1280;
   /// Pairs are sorted by length within windows of about this many batches.
   int64_t window_batches = 100;
   uint64_t seed = 1;
@@ -58,8 +58,8 @@ struct BatchOptions {
 };
 
 /// Cuts pairs, in the order given, into lanes of nearly equal cost (source and target tokens): as
-/// many as `lanes`, or so many that a lane has about `lane_tokens` tokens on its longer side,
-/// whichever is more; fewer where there are fewer pairs. The cut depends on nothing else, so that
+/// many as `lanes`, or so many that none has more than `lane_tokens` tokens on either side (but for
+/// a pair that is longer by itself), whichever is more; fewer where there are fewer pairs. The cut depends on nothing else, so that
 /// the sums of a step do not depend on the number of workers.
 std::vector<Lane> make_lanes(const ParallelCorpus& corpus, std::span<const StoredPair> pairs,
                              int64_t lanes, int64_t lane_tokens);

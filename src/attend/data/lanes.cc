@@ -28,32 +28,59 @@ void append_pair(const ParallelCorpus& corpus, const StoredPair& pair, Lane& lan
   lane.pair_ids.push_back(pair.pair);
 }
 
-}  // namespace
+/// Cuts into `count` runs of nearly equal cost, none of them empty.
+std::vector<std::span<const StoredPair>> cut_evenly(std::span<const StoredPair> pairs,
+                                                    int64_t count) {
+  int64_t total = 0;
+  for (const StoredPair& pair : pairs) total += source_cost(pair) + target_cost(pair);
+  std::vector<std::span<const StoredPair>> cuts;
+  int64_t before = 0;  // the cost of the pairs so far
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const int64_t cost = source_cost(pairs[i]) + target_cost(pairs[i]);
+    // A pair belongs to the lane that its middle falls into, but no lane stays empty.
+    const int64_t middle_lane = (2 * before + cost) * count / (2 * total);
+    const int64_t lane = std::ssize(cuts);
+    const bool needed = std::ssize(pairs) - static_cast<int64_t>(i) <= count - 1 - lane;
+    if (i > begin && (middle_lane > lane || needed)) {
+      cuts.push_back(pairs.subspan(begin, i - begin));
+      begin = i;
+    }
+    before += cost;
+  }
+  if (begin < pairs.size()) cuts.push_back(pairs.subspan(begin));
+  return cuts;
+}
 
-std::vector<Lane> make_lanes(const ParallelCorpus& corpus, std::span<const StoredPair> pairs,
-                             int64_t lanes, int64_t lane_tokens) {
+int64_t longer_side(std::span<const StoredPair> pairs) {
   int64_t source_tokens = 0, target_tokens = 0;
   for (const StoredPair& pair : pairs) {
     source_tokens += source_cost(pair);
     target_tokens += target_cost(pair);
   }
-  const int64_t longer_side = std::max(source_tokens, target_tokens);
-  const int64_t wanted = std::max(lanes, (longer_side + lane_tokens - 1) / lane_tokens);
-  const int64_t count = std::min(wanted, std::ssize(pairs));
+  return std::max(source_tokens, target_tokens);
+}
 
-  std::vector<Lane> made(count);
-  const int64_t total = std::max<int64_t>(1, source_tokens + target_tokens);
-  int64_t before = 0;  // the cost of the pairs so far
-  int64_t lane = 0;
-  for (int64_t i = 0; i < std::ssize(pairs); ++i) {
-    const int64_t cost = source_cost(pairs[i]) + target_cost(pairs[i]);
-    // A pair belongs to the lane that its middle falls into, but no lane stays empty.
-    const int64_t middle_lane = (2 * before + cost) * count / (2 * total);
-    const bool filled = !made[lane].pair_ids.empty();
-    const bool needed = std::ssize(pairs) - i <= count - 1 - lane;
-    if (filled && (middle_lane > lane || needed)) ++lane;
-    append_pair(corpus, pairs[i], made[lane]);
-    before += cost;
+std::vector<std::span<const StoredPair>> cut_lanes(std::span<const StoredPair> pairs, int64_t lanes,
+                                                   int64_t lane_tokens) {
+  const int64_t wanted = std::max(lanes, (longer_side(pairs) + lane_tokens - 1) / lane_tokens);
+  for (int64_t count = std::min(wanted, std::ssize(pairs));; ++count) {
+    auto cuts = cut_evenly(pairs, count);
+    const bool all_fit = std::all_of(cuts.begin(), cuts.end(), [&](const auto& cut) {
+      return cut.size() == 1 || longer_side(cut) <= lane_tokens;
+    });
+    if (all_fit || count >= std::ssize(pairs)) return cuts;
+  }
+}
+
+}  // namespace
+
+std::vector<Lane> make_lanes(const ParallelCorpus& corpus, std::span<const StoredPair> pairs,
+                             int64_t lanes, int64_t lane_tokens) {
+  std::vector<Lane> made;
+  for (const auto& cut : cut_lanes(pairs, lanes, lane_tokens)) {
+    Lane& lane = made.emplace_back();
+    for (const StoredPair& pair : cut) append_pair(corpus, pair, lane);
   }
   return made;
 }
