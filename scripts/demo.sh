@@ -84,7 +84,7 @@ Go on with
   a sentence of your own:
     echo 'This package contains the documentation.' | $attend translate --model $run
   three times as much training, from where this ended:
-    $attend train --run $run --stop-after 12Mt
+    $attend train --run $run --stop-after 21Mt
   a look at what the model is made of:
     $attend inspect $run
   your own text: README.md, and
