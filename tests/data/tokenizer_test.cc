@@ -14,7 +14,7 @@ namespace {
 const Tokenizer& unigram_tokenizer() {
   static const Tokenizer tokenizer = [] {
     const std::vector<std::string> lines = made_up_lines(500, 1);
-    return Tokenizer::train({.type = TokenizerType::kUnigram, .vocabulary_size = 320},
+    return Tokenizer::train({.subword_model = SubwordModel::kUnigram, .vocabulary_size = 320},
                             lines_of(lines));
   }();
   return tokenizer;
@@ -105,9 +105,10 @@ TEST(Contract05, TrainingOnHardTextWorksAndItSurvives) {
   for (int i = 0; i < 300; ++i) {
     lines.push_back("a <s> b</s> <unk>\t<0x41>▁x▅ haus<s>garten" + random_text(random, 30));
   }
-  for (const TokenizerType type : {TokenizerType::kBpe, TokenizerType::kUnigram}) {
+  for (const SubwordModel type : {SubwordModel::kBpe, SubwordModel::kUnigram}) {
     const Tokenizer tokenizer = Tokenizer::train(
-        {.type = type, .vocabulary_size = 3000, .character_coverage = 0.98}, lines_of(lines));
+        {.subword_model = type, .vocabulary_size = 3000, .character_coverage = 0.98},
+        lines_of(lines));
     for (const std::string& line : lines) expect_survives(tokenizer, line);
     for (int i = 0; i < 2000; ++i) expect_survives(tokenizer, random_text(random, 24));
   }
@@ -163,8 +164,8 @@ TEST(Tokenizer, DecodesWhatAModelMayMakeUp) {
 
 TEST(Tokenizer, TrainingIsDeterministic) {
   const std::vector<std::string> lines = made_up_lines(2000, 1), others = made_up_lines(2000, 2);
-  for (const TokenizerType type : {TokenizerType::kBpe, TokenizerType::kUnigram}) {
-    const TokenizerTrainingOptions options = {.type = type, .vocabulary_size = 340};
+  for (const SubwordModel type : {SubwordModel::kBpe, SubwordModel::kUnigram}) {
+    const TokenizerTrainingOptions options = {.subword_model = type, .vocabulary_size = 340};
     const Tokenizer one = Tokenizer::train(options, lines_of(lines));
     EXPECT_EQ(one.serialized(), Tokenizer::train(options, lines_of(lines)).serialized());
     EXPECT_EQ(one.fingerprint().size(), 16U);
@@ -195,9 +196,9 @@ TEST(Tokenizer, TrainsOnASampleOfTheLines) {
 
 TEST(Tokenizer, AVocabularyTooLargeForTheTextIsLowered) {
   const std::vector<std::string> lines = {"a b c", "abc abc", "cab"};
-  for (const TokenizerType type : {TokenizerType::kBpe, TokenizerType::kUnigram}) {
+  for (const SubwordModel type : {SubwordModel::kBpe, SubwordModel::kUnigram}) {
     const Tokenizer tokenizer =
-        Tokenizer::train({.type = type, .vocabulary_size = 8000}, lines_of(lines));
+        Tokenizer::train({.subword_model = type, .vocabulary_size = 8000}, lines_of(lines));
     EXPECT_LT(tokenizer.vocabulary_size(), 300);
     EXPECT_GT(tokenizer.vocabulary_size(), 259);
     expect_survives(tokenizer, "abc cab x");

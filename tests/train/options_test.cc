@@ -73,7 +73,6 @@ TEST(Names, AreReadAsTheyAreWritten) {
   for (const char* name : {"loss", "bleu", "chrf"}) {
     EXPECT_EQ(name_of(parse_validation_metric(name)), name);
   }
-  for (const char* name : {"bpe", "unigram"}) EXPECT_EQ(name_of(parse_subword_model(name)), name);
 }
 
 TEST(Names, ErrorsListWhatThereIs) {

@@ -33,7 +33,7 @@ class TokenizerTrainCommand : public Command {
     options.add("output", output_, "Where the tokenizer goes").metavar("FILE");
     options.add("vocabulary_size", training_.vocabulary_size,
                 "Pieces, the special tokens and 256 bytes included");
-    options.add("subword_model", subword_model_, "How pieces are found");
+    options.add("subword_model", training_.subword_model, "How pieces are found");
     options.add("character_coverage", training_.character_coverage,
                 "Share of the characters of the text that become pieces");
     options.add("tokenizer_sample", training_.max_sentences,
@@ -47,8 +47,6 @@ class TokenizerTrainCommand : public Command {
   }
 
   void run(const OptionSet&) override {
-    training_.type =
-        subword_model_ == SubwordModel::kUnigram ? TokenizerType::kUnigram : TokenizerType::kBpe;
     const Tokenizer tokenizer = Tokenizer::train(training_, input_);
     write_file(output_, tokenizer.serialized());
     logger().info("{}: {} pieces", output_, tokenizer.vocabulary_size());
@@ -57,7 +55,6 @@ class TokenizerTrainCommand : public Command {
  private:
   std::vector<std::string> input_;
   std::string output_;
-  SubwordModel subword_model_ = SubwordModel::kBpe;
   TokenizerTrainingOptions training_;
 };
 

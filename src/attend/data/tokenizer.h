@@ -10,10 +10,13 @@
 
 namespace attend {
 
-enum class TokenizerType { kBpe, kUnigram };
+/// How the pieces of a tokenizer are found: byte-pair encoding or a unigram language model.
+enum class SubwordModel { kBpe, kUnigram };
+/// "bpe", "unigram".
+std::string_view name_of(SubwordModel value);
 
 struct TokenizerTrainingOptions {
-  TokenizerType type = TokenizerType::kBpe;
+  SubwordModel subword_model = SubwordModel::kBpe;
   /// Lowered with a warning where the text has fewer pieces to offer. 259 of it are the special
   /// tokens and the 256 bytes.
   int64_t vocabulary_size = 10000;

@@ -111,7 +111,7 @@ void check_options(const TokenizerTrainingOptions& options) {
 std::unordered_map<std::string, std::string> trainer_arguments(
     const TokenizerTrainingOptions& options) {
   return {
-      {"model_type", options.type == TokenizerType::kBpe ? "bpe" : "unigram"},
+      {"model_type", std::string(name_of(options.subword_model))},
       {"vocab_size", std::to_string(options.vocabulary_size)},
       {"hard_vocab_limit", "false"},
       {"character_coverage", fmt::format("{}", options.character_coverage)},
@@ -130,6 +130,10 @@ std::unordered_map<std::string, std::string> trainer_arguments(
 }
 
 }  // namespace
+
+std::string_view name_of(SubwordModel value) {
+  return value == SubwordModel::kBpe ? "bpe" : "unigram";
+}
 
 Tokenizer Tokenizer::train(const TokenizerTrainingOptions& options, const NextLine& next_line) {
   check_options(options);

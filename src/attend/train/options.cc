@@ -22,8 +22,6 @@ constexpr Names<Schedule, 4> kSchedules = {{{Schedule::kPaper, "paper"},
 constexpr Names<ValidationMetric, 3> kValidationMetrics = {{{ValidationMetric::kLoss, "loss"},
                                                             {ValidationMetric::kBleu, "bleu"},
                                                             {ValidationMetric::kChrf, "chrf"}}};
-constexpr Names<SubwordModel, 2> kSubwordModels = {
-    {{SubwordModel::kBpe, "bpe"}, {SubwordModel::kUnigram, "unigram"}}};
 
 template <typename Value, size_t kSize>
 std::string_view find_name(const Names<Value, kSize>& names, Value value) {
@@ -78,13 +76,11 @@ std::string shortened(int64_t count) {
 std::string_view name_of(OptimizerKind value) { return find_name(kOptimizers, value); }
 std::string_view name_of(Schedule value) { return find_name(kSchedules, value); }
 std::string_view name_of(ValidationMetric value) { return find_name(kValidationMetrics, value); }
-std::string_view name_of(SubwordModel value) { return find_name(kSubwordModels, value); }
 OptimizerKind parse_optimizer(std::string_view name) { return find_value(kOptimizers, name); }
 Schedule parse_schedule(std::string_view name) { return find_value(kSchedules, name); }
 ValidationMetric parse_validation_metric(std::string_view name) {
   return find_value(kValidationMetrics, name);
 }
-SubwordModel parse_subword_model(std::string_view name) { return find_value(kSubwordModels, name); }
 
 int64_t parse_count(std::string_view text) {
   // Plain integers take the exact road: all 64 bits.

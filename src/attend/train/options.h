@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attend/data/tokenizer.h"
 #include "attend/models/config.h"
 #include "attend/models/precision.h"
 
@@ -18,7 +19,6 @@ enum class OptimizerKind { kAdam, kAdamW };
 /// kConstant: linear warm-up to learning_rate, then learning_rate.
 enum class Schedule { kPaper, kInverseSqrt, kLinear, kConstant };
 enum class ValidationMetric { kLoss, kBleu, kChrf };
-enum class SubwordModel { kBpe, kUnigram };
 
 /// An amount of training: exactly one field is set; none is set for "no limit".
 /// Written as in `10e` (epochs), `5Ku` (updates), `2Gt` (target tokens), `30m` / `2h` / `45s`.
@@ -49,16 +49,14 @@ struct MemoryLimit {
 MemoryLimit parse_memory_limit(std::string_view text);
 std::string to_string(const MemoryLimit& limit);
 
-/// Names as flags, YAML and recipes spell them, e.g. "bfloat16", "adamw", "inverse_sqrt", "bleu",
-/// "unigram". The parsers throw UsageError listing the names that there are.
+/// Names as flags, YAML and recipes spell them, e.g. "bfloat16", "adamw", "inverse_sqrt", "bleu".
+/// The parsers throw UsageError listing the names that there are.
 std::string_view name_of(OptimizerKind value);
 std::string_view name_of(Schedule value);
 std::string_view name_of(ValidationMetric value);
-std::string_view name_of(SubwordModel value);
 OptimizerKind parse_optimizer(std::string_view name);
 Schedule parse_schedule(std::string_view name);
 ValidationMetric parse_validation_metric(std::string_view name);
-SubwordModel parse_subword_model(std::string_view name);
 
 /// Everything that `attend train` can be told. Each field is one flag and one YAML key of the same
 /// name (with dashes as flags: --train-source).

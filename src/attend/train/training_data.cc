@@ -70,14 +70,13 @@ std::shared_ptr<const Tokenizer> train_tokenizer(const TrainOptions& options, Si
   logger().info("training a {} tokenizer of {} pieces", kNames[static_cast<int>(side)],
                 options.vocabulary_size);
   TrainingLines lines(options, side, most_pairs);
-  return std::make_shared<const Tokenizer>(Tokenizer::train(
-      {.type = options.subword_model == SubwordModel::kBpe ? TokenizerType::kBpe
-                                                           : TokenizerType::kUnigram,
-       .vocabulary_size = options.vocabulary_size,
-       .character_coverage = options.character_coverage,
-       .max_sentences = options.tokenizer_sample,
-       .seed = options.seed},
-      [&](std::string& line) { return lines.next(line); }));
+  return std::make_shared<const Tokenizer>(
+      Tokenizer::train({.subword_model = options.subword_model,
+                        .vocabulary_size = options.vocabulary_size,
+                        .character_coverage = options.character_coverage,
+                        .max_sentences = options.tokenizer_sample,
+                        .seed = options.seed},
+                       [&](std::string& line) { return lines.next(line); }));
 }
 
 void log_report(const char* what, const ParallelCorpus& corpus) {
