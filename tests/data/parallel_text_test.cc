@@ -33,7 +33,7 @@ TEST(Contract08, ATsvLineWithoutExactlyOneTabIsNamed) {
 TEST(Contract08, SkippedBadLinesAreCounted) {
   TestFolder folder;
   const std::string path = folder.write("pairs.tsv", "x\na\tb\r\n1\t2\t3\n\nc\t\n");
-  ParallelReader reader({.tsv = path}, true, {});
+  ParallelReader reader({.tsv = path}, true);
   std::string source, target;
   ASSERT_TRUE(reader.next(source, target));
   EXPECT_EQ(source + "|" + target, "a|b");

@@ -1,4 +1,5 @@
 // What people give `attend train` by mistake: a clear error each, and status 1.
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <gtest/gtest.h>
@@ -19,6 +20,7 @@ class BadData : public testing::Test {
       const Finished finished = run_attend_command(arguments);
       EXPECT_EQ(finished.status, 1) << finished.err;
       EXPECT_EQ(finished.out, "");
+      if (options.tokenizer.empty()) EXPECT_EQ(finished.err.find("training a"), std::string::npos);
       const std::size_t at = finished.err.find("error: ");
       ASSERT_NE(at, std::string::npos) << finished.err;
       const std::string message = finished.err.substr(at);
@@ -40,6 +42,34 @@ TEST_F(BadData, AWrongPath) {
 TEST_F(BadData, AFolder) {
   options_.train_target = {folder_.path()};
   expect_fails(options_, {folder_.path(), "is a directory; expected a text file"});
+}
+
+TEST_F(BadData, WhatCanBeReadOnlyOnce) {
+  const std::string pipe = folder_.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  options_.tokenizer.clear();
+  for (const std::string& path : {pipe, std::string("-"), std::string("/dev/null")}) {
+    TrainOptions options = options_;
+    options.train_source = {path};
+    expect_fails(options, {path, "is no regular file", "read more than once"});
+    options = folder_.validated("run");
+    options.valid_target = path;
+    expect_fails(options, {path, "is no regular file"});
+  }
+}
+
+TEST_F(BadData, IsFoundBeforeATokenizerIsTrained) {
+  options_ = folder_.validated("run");
+  options_.tokenizer.clear();
+  options_.valid_source = folder_.file("no/such/file");
+  expect_fails(options_, {"no/such/file", "No such file"});
+  options_.valid_source = folder_.file("short");
+  put(options_.valid_source, "one\n");
+  expect_fails(options_, {options_.valid_source, "has 1 lines", "has 20"});
+  options_.valid_source = folder_.file("valid.a");
+  options_.train_source.push_back(folder_.file("train.a"));
+  options_.train_target.push_back(folder_.file("gone"));
+  expect_fails(options_, {"gone", "No such file"});
 }
 
 TEST_F(BadData, ABinaryFile) {

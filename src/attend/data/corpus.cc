@@ -139,13 +139,10 @@ Contents read_with_cache(const CorpusOptions& options, const PairTokenizer& toke
 ParallelCorpus ParallelCorpus::load(const CorpusOptions& options, const Tokenizer& source_tokenizer,
                                     const Tokenizer& target_tokenizer) {
   options.validate();
+  for (const ParallelFiles& files : options.corpora) files.check();
   const PairTokenizer tokenize(options, source_tokenizer, target_tokenizer);
   Contents contents = [&] {
     if (options.cache.empty()) return read_without_cache(options, tokenize);
-    if (!CorpusCache::can_hold(options)) {
-      logger().info("training text that comes from a pipe is not kept in a cache");
-      return read_without_cache(options, tokenize);
-    }
     return read_with_cache(options, tokenize,
                            CorpusCache(options, source_tokenizer, target_tokenizer));
   }();
@@ -185,7 +182,7 @@ int64_t cache_bytes(const CorpusSummary& summary, const Tokenizer& source_tokeni
 
 bool has_complete_cache(const CorpusOptions& options, const Tokenizer& source_tokenizer,
                         const Tokenizer& target_tokenizer) {
-  if (options.cache.empty() || !CorpusCache::can_hold(options)) return false;
+  if (options.cache.empty()) return false;
   const auto found = CorpusCache(options, source_tokenizer, target_tokenizer).find();
   return found.state && found.state->complete;
 }

@@ -82,18 +82,6 @@ CorpusCache::CorpusCache(const CorpusOptions& options, const Tokenizer& source,
   folder_ = Path(options.cache) / folder_name(key_);
 }
 
-bool CorpusCache::can_hold(const CorpusOptions& options) {
-  for (const ParallelFiles& files : options.corpora) {
-    for (const std::string& path : files.paths()) {
-      std::error_code error;
-      const auto type = std::filesystem::status(path, error).type();
-      using std::filesystem::file_type;
-      if (type != file_type::regular && type != file_type::not_found) return false;
-    }
-  }
-  return true;
-}
-
 CorpusCache::Found CorpusCache::find() const {
   const Path path = folder_ / kStateFile;
   std::error_code error;

@@ -33,9 +33,6 @@ class CorpusCache {
   /// Touches nothing on the disk. Throws Error where a text file is missing.
   CorpusCache(const CorpusOptions& options, const Tokenizer& source, const Tokenizer& target);
 
-  /// Whether all text files are files: what comes from a pipe is read anew each time.
-  static bool can_hold(const CorpusOptions& options);
-
   const Path& folder() const { return folder_; }
   /// What is there: nothing, a state, or a problem that keeps it from being used.
   struct Found {

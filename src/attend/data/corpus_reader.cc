@@ -18,8 +18,8 @@ int64_t bytes_on_disk(const ParallelFiles& files) {
   int64_t bytes = 0;
   for (const std::string& path : files.paths()) {
     std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error)) return 0;
-    bytes += static_cast<int64_t>(std::filesystem::file_size(path, error));
+    const auto size = std::filesystem::file_size(path, error);
+    if (!error) bytes += static_cast<int64_t>(size);
   }
   return bytes;
 }
@@ -48,7 +48,7 @@ void CorpusReader::read() {
 
 void CorpusReader::read_part(const ParallelFiles& files) {
   CorpusPart& part = summary_.parts.back();
-  ParallelReader reader(files, options_.skip_bad_lines, {.refuse_binary = true});
+  ParallelReader reader(files, options_.skip_bad_lines);
   skip(reader, part.report.pairs_read);
   if (bytes_skipped_ < 0) {
     bytes_skipped_ = bytes_of_parts_done_ + reader.bytes_read();

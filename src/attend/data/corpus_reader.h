@@ -62,7 +62,7 @@ class CorpusReader {
   Clock::time_point shown_ = Clock::now();
 };
 
-/// Bytes of files on the disk; 0 where one is a pipe or the like, whose size nobody knows.
+/// Bytes of files on the disk.
 int64_t bytes_on_disk(const ParallelFiles& files);
 
 }  // namespace attend

@@ -1,6 +1,7 @@
 #include "attend/data/parallel_text.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -15,7 +16,7 @@ int64_t count_lines(LineReader& reader) {
   return reader.line_number();
 }
 
-void check(const ParallelFiles& files) {
+void check_names(const ParallelFiles& files) {
   const bool two = !files.source.empty() && !files.target.empty();
   const bool none = files.source.empty() && files.target.empty();
   if (files.tsv.empty() ? two : none) return;
@@ -23,6 +24,21 @@ void check(const ParallelFiles& files) {
       "a corpus is a source and a target file, or one TSV; found source '{}', target '{}', TSV "
       "'{}'",
       files.source, files.target, files.tsv);
+}
+
+/// A pipe is known before it is opened, which would wait for somebody to write into it.
+void refuse_pipe(const std::string& path) {
+  using std::filesystem::file_type;
+  std::error_code error;
+  const file_type type =
+      path == "-" ? file_type::fifo : std::filesystem::status(path, error).type();
+  for (const file_type each : {file_type::fifo, file_type::character, file_type::socket}) {
+    if (type != each) continue;
+    fail(
+        "{} is no regular file, and text for training and validation is read more than once; write "
+        "it to a file and give that",
+        path == "-" ? "standard input (-)" : path);
+  }
 }
 
 }  // namespace
@@ -33,9 +49,19 @@ std::vector<std::string> ParallelFiles::paths() const {
   return tsv.empty() ? std::vector{source, target} : std::vector{tsv};
 }
 
-ParallelReader::ParallelReader(const ParallelFiles& files, bool skip_bad_lines, ReadOptions options)
+void ParallelFiles::check() const {
+  check_names(*this);
+  for (const std::string& path : paths()) {
+    refuse_pipe(path);
+    std::string line;
+    LineReader(path, {.refuse_binary = true}).next(line);
+  }
+}
+
+ParallelReader::ParallelReader(const ParallelFiles& files, bool skip_bad_lines)
     : skip_bad_lines_(skip_bad_lines) {
-  check(files);
+  files.check();
+  constexpr ReadOptions options{.refuse_binary = true};
   if (!files.tsv.empty()) {
     source_ = std::make_unique<LineReader>(files.tsv, options);
     return;
@@ -83,7 +109,7 @@ bool ParallelReader::next_of_tsv(std::string& source, std::string& target) {
 }
 
 ParallelText read_parallel_text(const ParallelFiles& files, bool skip_bad_lines) {
-  ParallelReader reader(files, skip_bad_lines, {.refuse_binary = true});
+  ParallelReader reader(files, skip_bad_lines);
   ParallelText text;
   for (std::string source, target; reader.next(source, target);) {
     text.source.push_back(source);

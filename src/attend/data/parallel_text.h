@@ -22,13 +22,18 @@ struct ParallelFiles {
   std::string name() const;
   /// The files: two, or the TSV alone.
   std::vector<std::string> paths() const;
+  /// Text for training is read more than once, and again when a run is resumed. Throws Error for
+  /// standard input, a pipe or a device, and for a file that cannot be opened or does not start as
+  /// text does. Reads no more than a line of each.
+  void check() const;
 };
 
 /// Reads a parallel corpus pair by pair (contract 8).
 class ParallelReader {
  public:
-  /// `skip_bad_lines`: leave out and count TSV lines without exactly one tab.
-  ParallelReader(const ParallelFiles& files, bool skip_bad_lines, ReadOptions options);
+  /// `skip_bad_lines`: leave out and count TSV lines without exactly one tab. Throws Error as
+  /// ParallelFiles::check.
+  ParallelReader(const ParallelFiles& files, bool skip_bad_lines);
 
   /// The next pair; false at the end. Throws Error: one file has more lines than the other (naming
   /// both files and both counts), or a TSV line without exactly one tab (naming file and line).

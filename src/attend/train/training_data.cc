@@ -20,6 +20,13 @@ std::vector<ParallelFiles> training_files(const TrainOptions& options) {
   return files;
 }
 
+/// Empty without validation data.
+std::optional<ParallelFiles> validation_files(const TrainOptions& options) {
+  if (options.valid_source.empty() && options.valid_tsv.empty()) return {};
+  return ParallelFiles{
+      .source = options.valid_source, .target = options.valid_target, .tsv = options.valid_tsv};
+}
+
 enum class Side { kSource, kTarget, kBoth };
 
 /// One side's lines, or both, of all corpora, one after the other.
@@ -40,8 +47,7 @@ class TrainingLines {
     while (true) {
       if (!reader_) {
         if (next_file_ == files_.size()) return false;
-        reader_ = std::make_unique<ParallelReader>(files_[next_file_++], skip_bad_lines_,
-                                                   ReadOptions{.refuse_binary = true});
+        reader_ = std::make_unique<ParallelReader>(files_[next_file_++], skip_bad_lines_);
         pairs_ = 0;
       }
       if (pairs_++ < most_pairs_ && reader_->next(source_, target_)) break;
@@ -89,22 +95,28 @@ void log_report(const char* what, const ParallelCorpus& corpus) {
 
 /// The rest of what a run reads.
 TrainingData with_validation(const TrainOptions& options, TrainingData data) {
-  const ParallelFiles valid{
-      .source = options.valid_source, .target = options.valid_target, .tsv = options.valid_tsv};
-  if (valid.source.empty() && valid.tsv.empty()) return data;
+  const std::optional<ParallelFiles> valid = validation_files(options);
+  if (!valid) return data;
   data.valid = std::make_unique<ParallelCorpus>(
-      ParallelCorpus::load({.corpora = {valid},
+      ParallelCorpus::load({.corpora = {*valid},
                             .skip_bad_lines = options.skip_bad_lines,
                             .max_length = options.model.max_length - 1,  // and end of sentence
                             .max_length_ratio = 0,
                             .threads = options.workers},
                            *data.tokenizers.source, *data.tokenizers.target));
   log_report("validation data", *data.valid);
-  data.valid_text = read_parallel_text(valid, options.skip_bad_lines);
+  data.valid_text = read_parallel_text(*valid, options.skip_bad_lines);
   return data;
 }
 
 }  // namespace
+
+void check_texts(const TrainOptions& options) {
+  for (const ParallelFiles& files : training_files(options)) files.check();
+  if (const auto valid = validation_files(options)) {
+    read_parallel_text(*valid, options.skip_bad_lines);
+  }
+}
 
 Tokenizers make_tokenizers(const TrainOptions& options, int64_t most_pairs) {
   const auto load = [](const std::string& path) {

@@ -25,6 +25,11 @@ struct TrainingData {
   std::optional<ParallelText> valid_text;
 };
 
+/// What can be said of the texts at once, before what takes long: that the files are there, can be
+/// read again and start as text does (ParallelFiles::check), and that the validation text is whole.
+/// Throws Error.
+void check_texts(const TrainOptions& options);
+
 /// Loads the tokenizers that the options name, or trains them on the training text: all of it, or
 /// the first `most_pairs` of each corpus.
 Tokenizers make_tokenizers(const TrainOptions& options, int64_t most_pairs = INT64_MAX);
