@@ -113,6 +113,8 @@ TEST(TrainOptions, ContradictionsNameTheOptions) {
        },
        {"corpus_weights", "1 weights for 2"}},
       {[](auto& o) { o.corpus_weights = {-1.0}, o.train_tsv = {"a"}; }, {"corpus_weights", "-1"}},
+      {[](auto& o) { o.corpus_weights = {1e-300}, o.train_tsv = {"a"}; }, {"0.001 to 1000"}},
+      {[](auto& o) { o.corpus_weights = {1e6}, o.train_tsv = {"a"}; }, {"found 1000000"}},
       {[](auto& o) { o.valid_source = "a"; }, {"valid_source", "valid_target"}},
       {[](auto& o) { o.valid_source = o.valid_target = o.valid_tsv = "a"; }, {"valid_tsv"}},
       {[](auto& o) { o.source_tokenizer = "a"; }, {"source_tokenizer", "target_tokenizer"}},

@@ -126,6 +126,21 @@ TEST(Contract12, StoppedBeforeTheFirstUpdate) {
   expect_ends_with(straight_end(options), options, "stopped at once");
 }
 
+TEST(Contract12, StoppedWhileTheTokenizersTextIsRead) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.options("run");
+  options.tokenizer.clear();
+  options.vocabulary_size = 320;
+  const std::atomic<bool> stop = true;
+  TrainHooks hooks;
+  hooks.stop = &stop;
+  const CapturedLog log;
+  const TrainResult result = train(options, hooks);
+  EXPECT_TRUE(result.finished.empty());
+  EXPECT_EQ(result.done.updates, 0);
+  expect_contains(log.text(), "stopped while the text for the tokenizer was read");
+}
+
 TEST(Contract12, StoppedAgainAndAgain) {
   const TrainingFolder folder;
   TrainOptions options = averaged(folder, "run");

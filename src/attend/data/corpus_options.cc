@@ -7,10 +7,10 @@ namespace attend {
 void CorpusOptions::validate() const {
   if (corpora.empty()) fail_usage("there is no training data; expected at least one corpus");
   for (const ParallelFiles& files : corpora) {
-    constexpr double kLargestWeight = 1e6;
-    if (!(files.weight > 0 && files.weight <= kLargestWeight)) {
-      fail_usage("the weight of {} is {}; expected more than 0 and at most {}", files.name(),
-                 files.weight, kLargestWeight);
+    constexpr double kLeast = ParallelFiles::kLeastWeight, kLargest = ParallelFiles::kLargestWeight;
+    if (!(files.weight >= kLeast && files.weight <= kLargest)) {
+      fail_usage("the weight of {} is {}; expected {} to {}", files.name(), files.weight, kLeast,
+                 kLargest);
     }
   }
   if (max_length < 0) {

@@ -15,8 +15,10 @@ struct ParallelFiles {
   std::string source = {};
   std::string target = {};
   std::string tsv = {};  ///< instead of the two
-  /// How often a pair of this corpus comes in an epoch, on average; see ParallelCorpus.
+  /// How often a pair of this corpus comes in an epoch, on average; see ParallelCorpus. From 0.001
+  /// to 1000: with less, many epochs have no pair.
   double weight = 1.0;
+  static constexpr double kLeastWeight = 1e-3, kLargestWeight = 1e3;
 
   /// "a.en and a.de", or the TSV's name.
   std::string name() const;

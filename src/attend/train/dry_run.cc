@@ -127,7 +127,7 @@ std::string dry_run(const TrainOptions& given) {
   options.workers = resolve_workers(options.workers);
   const bool resumes = !options.run.empty() && !list_checkpoints(options.run).empty();
   Tokenizers tokenizers =
-      resumes ? tokenizers_of_run(options) : make_tokenizers(options, kTokenizerSample);
+      resumes ? tokenizers_of_run(options) : make_tokenizers(options, nullptr, kTokenizerSample);
   options.model.source_vocabulary_size = tokenizers.source->vocabulary_size();
   options.model.target_vocabulary_size = tokenizers.target->vocabulary_size();
   const TrainingData data = sample_training_data(options, std::move(tokenizers));

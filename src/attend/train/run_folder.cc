@@ -11,7 +11,7 @@
 
 namespace attend {
 
-Tokenizers tokenizers_of_run(const TrainOptions& options) {
+Tokenizers tokenizers_of_run(const TrainOptions& options, const std::atomic<bool>* stop) {
   const Path run = options.run;
   const auto load = [&](const char* name) {
     return std::make_shared<const Tokenizer>(Tokenizer::load((run / name).string()));
@@ -24,7 +24,7 @@ Tokenizers tokenizers_of_run(const TrainOptions& options) {
     return {load(kSourceTokenizerFile), load(kTargetTokenizerFile)};
   } catch (const Error& error) {
     logger().warn("the tokenizer of the run cannot be used and is made again: {}", error.what());
-    return make_tokenizers(options);
+    return make_tokenizers(options, stop);
   }
 }
 

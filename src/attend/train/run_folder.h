@@ -10,8 +10,8 @@ namespace attend {
 
 /// The tokenizers of the run in options.run, from its root. Where they are missing or damaged, a
 /// warning names them and they are made again from the options: the fingerprint of the data tells
-/// whether they are the same.
-Tokenizers tokenizers_of_run(const TrainOptions& options);
+/// whether they are the same. Throws as make_tokenizers.
+Tokenizers tokenizers_of_run(const TrainOptions& options, const std::atomic<bool>* stop = nullptr);
 
 /// Whether the root of a run holds a whole model of this shape, all data read against its
 /// checksums. A warning says what is wrong where it does not.

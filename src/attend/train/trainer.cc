@@ -45,7 +45,7 @@ void Run::prepare() {
   Tokenizers tokenizers;
   DType compute = choose_precision(options_.precision);
   if (latest) {
-    tokenizers = tokenizers_of_run(options_);
+    tokenizers = tokenizers_of_run(options_, hooks_.stop);
     const RunState recorded = RunState::from_json(latest->state, latest->file.path().string());
     refuse_other_order(recorded, *latest, run_);
     if (options_.precision == Precision::kAuto) {
@@ -54,7 +54,7 @@ void Run::prepare() {
                                                                            : Precision::kFloat32);
     }
   } else {
-    tokenizers = make_tokenizers(options_);
+    tokenizers = make_tokenizers(options_, hooks_.stop);
   }
   options_.model.source_vocabulary_size = tokenizers.source->vocabulary_size();
   options_.model.target_vocabulary_size = tokenizers.target->vocabulary_size();

@@ -4,6 +4,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/log.h"
+#include "attend/data/corpus_reader.h"
 
 namespace attend {
 namespace {
@@ -32,13 +33,20 @@ enum class Side { kSource, kTarget, kBoth };
 /// One side's lines, or both, of all corpora, one after the other.
 class TrainingLines {
  public:
-  TrainingLines(const TrainOptions& options, Side side, int64_t most_pairs)
+  TrainingLines(const TrainOptions& options, Side side, const std::atomic<bool>* stop,
+                int64_t most_pairs)
       : files_(training_files(options)),
         skip_bad_lines_(options.skip_bad_lines),
         side_(side),
+        stop_(stop),
         most_pairs_(most_pairs) {}
 
+  /// Throws StoppedReading.
   bool next(std::string& line) {
+    if (stop_ != nullptr && stop_->load()) {
+      throw StoppedReading(
+          "stopped while the text for the tokenizer was read; the same command starts again");
+    }
     if (pending_target_) {
       pending_target_ = false;
       line = target_;
@@ -62,6 +70,7 @@ class TrainingLines {
   std::vector<ParallelFiles> files_;
   bool skip_bad_lines_;
   Side side_;
+  const std::atomic<bool>* stop_;
   int64_t most_pairs_;  ///< of each corpus
   int64_t pairs_ = 0;   ///< of this corpus
   std::size_t next_file_ = 0;
@@ -71,18 +80,14 @@ class TrainingLines {
 };
 
 std::shared_ptr<const Tokenizer> train_tokenizer(const TrainOptions& options, Side side,
+                                                 const std::atomic<bool>* stop,
                                                  int64_t most_pairs) {
   static constexpr const char* kNames[] = {"source", "target", "joint"};
-  logger().info("training a {} tokenizer of {} pieces", kNames[static_cast<int>(side)],
-                options.vocabulary_size);
-  TrainingLines lines(options, side, most_pairs);
-  return std::make_shared<const Tokenizer>(
-      Tokenizer::train({.subword_model = options.subword_model,
-                        .vocabulary_size = options.vocabulary_size,
-                        .character_coverage = options.character_coverage,
-                        .max_sentences = options.tokenizer_sample,
-                        .seed = options.seed},
-                       [&](std::string& line) { return lines.next(line); }));
+  logger().info("training a {} tokenizer of {} pieces; once its text is read, a signal waits for it",
+                kNames[static_cast<int>(side)], options.vocabulary_size);
+  TrainingLines lines(options, side, stop, most_pairs);
+  return std::make_shared<const Tokenizer>(Tokenizer::train(
+      tokenizer_options(options), [&](std::string& line) { return lines.next(line); }));
 }
 
 void log_report(const char* what, const ParallelCorpus& corpus) {
@@ -118,7 +123,9 @@ void check_texts(const TrainOptions& options) {
   }
 }
 
-Tokenizers make_tokenizers(const TrainOptions& options, int64_t most_pairs) {
+Tokenizers make_tokenizers(const TrainOptions& options, const std::atomic<bool>* stop,
+                           int64_t most_pairs) {
+  const auto trained = [&](Side side) { return train_tokenizer(options, side, stop, most_pairs); };
   const auto load = [](const std::string& path) {
     return std::make_shared<const Tokenizer>(Tokenizer::load(path));
   };
@@ -128,13 +135,12 @@ Tokenizers make_tokenizers(const TrainOptions& options, int64_t most_pairs) {
   }
   if (options.source_tokenizer.empty() && options.target_tokenizer.empty() &&
       options.joint_vocabulary) {
-    const auto both = train_tokenizer(options, Side::kBoth, most_pairs);
+    const auto both = trained(Side::kBoth);
     return {both, both};
   }
-  return {options.source_tokenizer.empty() ? train_tokenizer(options, Side::kSource, most_pairs)
-                                           : load(options.source_tokenizer),
-          options.target_tokenizer.empty() ? train_tokenizer(options, Side::kTarget, most_pairs)
-                                           : load(options.target_tokenizer)};
+  return {
+      options.source_tokenizer.empty() ? trained(Side::kSource) : load(options.source_tokenizer),
+      options.target_tokenizer.empty() ? trained(Side::kTarget) : load(options.target_tokenizer)};
 }
 
 CorpusOptions training_corpus(const TrainOptions& options) {
@@ -171,6 +177,14 @@ TrainingData sample_training_data(const TrainOptions& options, Tokenizers tokeni
   data.train = std::make_unique<ParallelCorpus>(
       ParallelCorpus::load(corpus, *data.tokenizers.source, *data.tokenizers.target));
   return with_validation(options, std::move(data));
+}
+
+TokenizerTrainingOptions tokenizer_options(const TrainOptions& options) {
+  return {.subword_model = options.subword_model,
+          .vocabulary_size = options.vocabulary_size,
+          .character_coverage = options.character_coverage,
+          .max_sentences = options.tokenizer_sample,
+          .seed = options.seed};
 }
 
 BatchOptions batch_options(const TrainOptions& options) {

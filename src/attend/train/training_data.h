@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -31,8 +32,10 @@ struct TrainingData {
 void check_texts(const TrainOptions& options);
 
 /// Loads the tokenizers that the options name, or trains them on the training text: all of it, or
-/// the first `most_pairs` of each corpus.
-Tokenizers make_tokenizers(const TrainOptions& options, int64_t most_pairs = INT64_MAX);
+/// the first `most_pairs` of each corpus. Where `stop` becomes true while that text is read, it
+/// throws StoppedReading; SentencePiece itself cannot be stopped.
+Tokenizers make_tokenizers(const TrainOptions& options, const std::atomic<bool>* stop = nullptr,
+                           int64_t most_pairs = INT64_MAX);
 
 /// The training text as options name it, with the cache of the run.
 CorpusOptions training_corpus(const TrainOptions& options);
@@ -44,6 +47,9 @@ TrainingData load_training_data(const TrainOptions& options, Tokenizers tokenize
 
 /// The same by the first pairs of each corpus and without a cache (--dry-run).
 TrainingData sample_training_data(const TrainOptions& options, Tokenizers tokenizers);
+
+/// How the tokenizers of a run are trained.
+TokenizerTrainingOptions tokenizer_options(const TrainOptions& options);
 
 /// How a run cuts its corpus into updates.
 BatchOptions batch_options(const TrainOptions& options);

@@ -3,6 +3,7 @@
 
 #include "attend/base/error.h"
 #include "attend/train/options.h"
+#include "attend/train/training_data.h"
 
 namespace attend {
 namespace {
@@ -42,7 +43,12 @@ void check_data(const TrainOptions& options) {
     fail_usage("corpus_weights: found {} weights for {} corpora; expected one a corpus",
                options.corpus_weights.size(), corpora);
   }
-  for (const double weight : options.corpus_weights) positive("corpus_weights", weight);
+  for (const double weight : options.corpus_weights) {
+    constexpr double kLeast = ParallelFiles::kLeastWeight, kLargest = ParallelFiles::kLargestWeight;
+    if (weight >= kLeast && weight <= kLargest) continue;
+    fail_usage("corpus_weights: found {}, expected numbers from {} to {}", weight, kLeast,
+               kLargest);
+  }
   if (options.valid_source.empty() != options.valid_target.empty()) {
     fail_usage("{} is given without {}; validation data is both, or one valid_tsv",
                options.valid_source.empty() ? "valid_target" : "valid_source",
