@@ -25,6 +25,9 @@ struct TokenizerTrainingOptions {
   /// Lines the tokenizer is trained on; of more, a uniform sample is drawn.
   int64_t max_sentences = 2'000'000;
   uint64_t seed = 1;
+
+  /// Throws UsageError naming the field.
+  void validate() const;
 };
 
 /// Gives the next line of text to train on; false at the end.

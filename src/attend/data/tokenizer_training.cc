@@ -91,23 +91,6 @@ std::vector<std::string> sample_lines(const TokenizerTrainingOptions& options,
   return sample;
 }
 
-void check_options(const TokenizerTrainingOptions& options) {
-  constexpr int64_t kLargestVocabulary = 1'000'000;
-  const int64_t least = kSpecialPieces + kBytePieces + 1;
-  if (options.vocabulary_size < least || options.vocabulary_size > kLargestVocabulary) {
-    fail_usage(
-        "vocabulary_size is {}; expected {} to {} ({} special tokens and {} bytes are in it)",
-        options.vocabulary_size, least, kLargestVocabulary, kSpecialPieces, kBytePieces);
-  }
-  if (!(options.character_coverage > 0.9 && options.character_coverage <= 1.0)) {
-    fail_usage("character_coverage is {}; expected more than 0.9 and at most 1",
-               options.character_coverage);
-  }
-  if (options.max_sentences < 1) {
-    fail_usage("max_sentences is {}; expected at least 1", options.max_sentences);
-  }
-}
-
 std::unordered_map<std::string, std::string> trainer_arguments(
     const TokenizerTrainingOptions& options) {
   return {
@@ -135,8 +118,25 @@ std::string_view name_of(SubwordModel value) {
   return value == SubwordModel::kBpe ? "bpe" : "unigram";
 }
 
+void TokenizerTrainingOptions::validate() const {
+  constexpr int64_t kLargestVocabulary = 1'000'000;
+  const int64_t least = kSpecialPieces + kBytePieces + 1;
+  if (vocabulary_size < least || vocabulary_size > kLargestVocabulary) {
+    fail_usage(
+        "vocabulary_size is {}; expected {} to {} ({} special tokens and {} bytes are in it)",
+        vocabulary_size, least, kLargestVocabulary, kSpecialPieces, kBytePieces);
+  }
+  if (!(character_coverage > 0.9 && character_coverage <= 1.0)) {
+    fail_usage("character_coverage is {}; expected more than 0.9 and at most 1",
+               character_coverage);
+  }
+  if (max_sentences < 1) {
+    fail_usage("max_sentences is {}; expected at least 1", max_sentences);
+  }
+}
+
 Tokenizer Tokenizer::train(const TokenizerTrainingOptions& options, const NextLine& next_line) {
-  check_options(options);
+  options.validate();
   const std::vector<std::string> lines = sample_lines(options, next_line);
   Sentences sentences(lines);
   std::string serialized;

@@ -85,18 +85,21 @@ void check_tokenizer(const TrainOptions& options) {
         "joint_vocabulary is false but one tokenizer is given for both sides; expected "
         "source_tokenizer and target_tokenizer");
   }
-  at_least("vocabulary_size", options.vocabulary_size, 8);
   at_least("tokenizer_sample", options.tokenizer_sample, 1);
-  if (!(options.character_coverage > 0 && options.character_coverage <= 1)) {
-    fail_usage("character_coverage: found {}, expected a number above 0, at most 1",
-               options.character_coverage);
-  }
+  tokenizer_options(options).validate();
 }
 
 void check_model(const TrainOptions& options) {
   TransformerConfig model = options.model;
   if (model.source_vocabulary_size == 0) model.source_vocabulary_size = options.vocabulary_size;
   if (model.target_vocabulary_size == 0) model.target_vocabulary_size = options.vocabulary_size;
+  const float dropout = model.embedding_dropout;
+  if (dropout != -1 && !(dropout >= 0 && dropout < 1)) {
+    fail_usage(
+        "embedding_dropout: found {}, expected a number from 0 to below 1, or -1 for the same as "
+        "dropout",
+        dropout);
+  }
   model.validate();
   // The end-of-sentence token of either side takes a position, too.
   if (options.max_length >= model.max_length) {
@@ -131,9 +134,7 @@ void check_optimizer(const TrainOptions& options) {
 }
 
 void check_run(const TrainOptions& options) {
-  at_least("batch_tokens", options.batch_tokens, 1);
-  at_least("lanes", options.lanes, 1);
-  at_least("lane_tokens", options.lane_tokens, 1);
+  batch_options(options).validate();
   at_least("accumulate", options.accumulate, 1);
   at_least("log_every", options.log_every, 1);
   at_least("keep_last", options.keep_last, 1);
