@@ -120,6 +120,26 @@ TEST(Contract13Run, WithoutAWholeCheckpointNothingIsThrownAway) {
   EXPECT_EQ(checkpoints_of(options).size(), 2U);
 }
 
+TEST(Contract13Run, LostCheckpointsAreNotAFreshStart) {
+  const TrainingFolder folder;
+  const TrainOptions options = folder.options("run");
+  train_until(options, 12);
+  const std::string before = model_of(options);
+  std::filesystem::rename(Path(options.run) / "checkpoints", folder.file("elsewhere"));
+  for (const auto& work : {std::function([&] { train(options); }), {[&] { dry_run(options); }}}) {
+    const std::string message = message_of(work);
+    expect_contains(message, "run " + options.run +
+                                 " had checkpoints, the last of them after "
+                                 "update 12, and there is none in " +
+                                 options.run + "/checkpoints");
+    expect_contains(message, "put them back");
+    expect_contains(message, "another --run");
+  }
+  EXPECT_EQ(model_of(options), before);
+  std::filesystem::rename(folder.file("elsewhere"), Path(options.run) / "checkpoints");
+  EXPECT_EQ(train(options).done.updates, 30);
+}
+
 /// What may happen to the files in the root of a run.
 using Damage = void (*)(const Path& run);
 const std::pair<const char*, Damage> kDamages[] = {

@@ -122,6 +122,7 @@ std::string describe_disk(const TrainOptions& options, int64_t weights, int64_t 
 std::string dry_run(const TrainOptions& given) {
   TrainOptions options = given;
   options.validate();
+  if (!options.run.empty()) refuse_lost_checkpoints(options.run);
   check_texts(options);
   if (!options.run.empty()) check_writable(options.run);
   options.workers = resolve_workers(options.workers);

@@ -1,5 +1,7 @@
 #include "attend/train/run_folder.h"
 
+#include <algorithm>
+#include <fstream>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -7,9 +9,34 @@
 #include "attend/base/error.h"
 #include "attend/base/log.h"
 #include "attend/io/average.h"
+#include "attend/io/checkpoint.h"
 #include "attend/io/model_directory.h"
+#include "attend/train/run_log.h"
 
 namespace attend {
+namespace {
+
+/// The last line of the log that speaks of a checkpoint; empty where none does. Nothing is held of
+/// a log of any size.
+std::string last_checkpoint_line(const Path& log) {
+  constexpr std::string_view kBegin = R"({"event":"checkpoint")";
+  constexpr std::size_t kLongestLine = 256, kBlock = std::size_t{1} << 20;
+  std::ifstream file(log, std::ios::binary);
+  std::string last, text;
+  while (file) {
+    // What may be the beginning of a line that the next block ends is looked at again.
+    const std::size_t kept = std::min(text.size(), kLongestLine);
+    text.erase(0, text.size() - kept);
+    text.resize(kept + kBlock);
+    file.read(text.data() + kept, kBlock);
+    text.resize(kept + static_cast<std::size_t>(file.gcount()));
+    const std::size_t at = text.rfind(kBegin);
+    if (at != std::string::npos) last = text.substr(at, text.find('\n', at) - at);
+  }
+  return last;
+}
+
+}  // namespace
 
 Tokenizers tokenizers_of_run(const TrainOptions& options, const std::atomic<bool>* stop) {
   const Path run = options.run;
@@ -47,6 +74,21 @@ bool holds_foreign_model(const Path& folder) {
     return std::filesystem::exists(folder / name, error);
   };
   return there(kWeightsFile) && !there("log.jsonl") && !there("checkpoints");
+}
+
+void refuse_lost_checkpoints(const Path& run) {
+  if (!list_checkpoints(run).empty()) return;
+  const std::string line = last_checkpoint_line(RunLog::jsonl(run));
+  if (line.empty()) return;
+  const auto event = nlohmann::json::parse(line, nullptr, false);
+  const std::string update =
+      event.is_object() && event.contains("update")
+          ? fmt::format(", the last of them after update {}", event["update"].dump())
+          : "";
+  fail(
+      "run {} had checkpoints{}, and there is none in {} any more: put them back to go on with it, "
+      "or start another run with another --run",
+      run.string(), update, checkpoint_path(run, 0).parent_path().string());
 }
 
 Tensor average_of_checkpoints(const std::vector<Path>& checkpoints,

@@ -20,6 +20,10 @@ bool holds_whole_model(const Path& run, const TransformerConfig& config);
 /// Whether a folder has a model and no trace of a run.
 bool holds_foreign_model(const Path& folder);
 
+/// A run that has no checkpoint is one that ended before its first, and starts anew. Throws Error
+/// where its log says that there were some, so that nothing starts anew over what was trained.
+void refuse_lost_checkpoints(const Path& run);
+
 /// The mean of the weights of checkpoints (their moving averages where they have them), laid out as
 /// ParameterSet::flat_master(). That of one checkpoint is exactly its weights. Throws Error.
 Tensor average_of_checkpoints(const std::vector<Path>& checkpoints, const ParameterSet& parameters);

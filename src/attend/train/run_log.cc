@@ -47,7 +47,7 @@ class RunLog::TextSink : public spdlog::sinks::base_sink<std::mutex> {
 };
 
 RunLog::RunLog(const Path& run)
-    : jsonl_(run / "log.jsonl"), text_(std::make_shared<TextSink>(run / "train.log")) {
+    : jsonl_(jsonl(run)), text_(std::make_shared<TextSink>(run / "train.log")) {
   logger().sinks().push_back(text_);
 }
 

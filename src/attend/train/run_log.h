@@ -18,6 +18,7 @@ namespace attend {
 class RunLog {
  public:
   explicit RunLog(const Path& run);
+  static Path jsonl(const Path& run) { return run / "log.jsonl"; }
   ~RunLog();
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;

@@ -40,6 +40,7 @@ Run::Run(const TrainOptions& options, const TrainHooks& hooks)
 }
 
 void Run::prepare() {
+  refuse_lost_checkpoints(run_);
   check_texts(options_);
   std::optional<Checkpoint> latest = load_latest_checkpoint(run_);
   Tokenizers tokenizers;
