@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "attend/io/model_directory.h"
+#include "attend/train/run_folder.h"
 #include "tests/train/process.h"
 #include "tests/train/support.h"
 
@@ -138,6 +139,57 @@ TEST(Contract13Run, LostCheckpointsAreNotAFreshStart) {
   EXPECT_EQ(model_of(options), before);
   std::filesystem::rename(folder.file("elsewhere"), Path(options.run) / "checkpoints");
   EXPECT_EQ(train(options).done.updates, 30);
+}
+
+TEST(Contract13Run, ARecipeThatWasChangedOrDamagedIsIgnoredAndWrittenAnew) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.options("run");
+  options.stop_after = {.updates = 12};
+  ASSERT_EQ(run_attend_command(train_arguments(options)).status, 0);
+  const Path recipe = Path(options.run) / "recipe.yaml";
+  const std::string whole = get(recipe);
+  options.stop_after = {.updates = 14};
+  const std::string expected = straight_model(options);
+  const std::string changed = whole.substr(0, whole.find("seed: ")) + "seed: 7\n";
+  for (const std::string& text : {whole.substr(0, whole.size() / 2), changed, std::string()}) {
+    put(recipe, text);
+    const Finished finished = run_attend_command({"train", "--run", options.run});
+    EXPECT_EQ(finished.status, 0) << finished.err;
+    expect_contains(finished.err, recipe.string() + " was changed or damaged, and is ignored");
+    expect_contains(finished.err, "is finished: stop_after 12u reached");
+    EXPECT_EQ(get(recipe), whole);
+  }
+  std::filesystem::remove(recipe);
+  const Finished finished =
+      run_attend_command({"train", "--run", options.run, "--stop-after", "14u"});
+  EXPECT_EQ(finished.status, 0) << finished.err;
+  EXPECT_EQ(model_of(options), expected);
+  EXPECT_EQ(run_attend_command({"train", "--run", options.run}).err.find("warning"),
+            std::string::npos);
+}
+
+TEST(Contract13Run, WhatAPartIsAskedForIsKeptBeforeItsFirstCheckpoint) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.options("run");
+  TrainHooks hooks;
+  hooks.recipe = "one\n";
+  options.stop_after = {.updates = 12};
+  train(options, hooks);
+  EXPECT_EQ(recipe_of_checkpoints(options.run), "one\n");
+  const std::string before = model_of(options);
+  options.stop_after = {.updates = 30};
+  hooks.recipe = "two\n";
+  hooks.on_update = [](const TrainProgress&) { throw std::runtime_error("killed"); };
+  EXPECT_THROW(train(options, hooks), std::runtime_error);
+  EXPECT_EQ(checkpoints_of(options).back(), 12);
+  EXPECT_EQ(recipe_of_checkpoints(options.run), "two\n");
+  EXPECT_TRUE(holds_recipe(options.run, "two\n"));
+  truncate_by_half(checkpoint_path(options.run, 12));
+  EXPECT_EQ(recipe_of_checkpoints(options.run), "one\n") << "of the one before";
+  hooks.on_update = {};
+  const CapturedLog log;
+  EXPECT_EQ(train(options, hooks).done.updates, 30);
+  EXPECT_EQ(model_of(options), straight_model(options));
 }
 
 /// What may happen to the files in the root of a run.

@@ -11,6 +11,7 @@
 #include "attend/cli/status_line.h"
 #include "attend/cli/train_options.h"
 #include "attend/io/checkpoint.h"
+#include "attend/train/run_folder.h"
 #include "attend/train/trainer.h"
 
 namespace attend {
@@ -58,9 +59,20 @@ class TrainCommand : public Command {
 };
 
 Assignments TrainCommand::recorded(const OptionSet& options) const {
-  const Path recipe = Path(train_.run) / "recipe.yaml";
-  if (train_.run.empty() || !std::filesystem::exists(recipe)) return {};
-  return parse_config(read_file(recipe, kMostRecipeBytes), recipe.string(), options);
+  if (train_.run.empty()) return {};
+  const std::string file = recipe_path(train_.run).string();
+  const std::string kept = recipe_of_checkpoints(train_.run);
+  if (kept.empty()) {
+    if (!std::filesystem::exists(file)) return {};
+    return parse_config(read_file(file, kMostRecipeBytes), file, options);
+  }
+  if (!holds_recipe(train_.run, kept)) {
+    logger().warn(
+        "{} was changed or damaged, and is ignored: the checkpoints of the run hold its options. "
+        "What is to change is given as flags; the file is written anew",
+        file);
+  }
+  return parse_config(kept, "the options in the checkpoints of " + train_.run, options);
 }
 
 void TrainCommand::refuse_contradictions(const OptionSet& options,

@@ -27,6 +27,7 @@ class Run {
   void restore(const Checkpoint& checkpoint);
   void repair_model();
   void start_fresh();
+  void take_recipe();
   void update();
   void count(const std::vector<Batch>& batches, const UpdateStats& stats);
   void note_bad_update();
@@ -72,6 +73,7 @@ class Run {
   std::unique_ptr<Validator> validator_;
   std::unique_ptr<BatchStream> stream_;
   RunState state_;
+  bool resumed_ = false;
   TrainResult result_;
   double seconds_before_ = 0;
   Clock::time_point start_ = Clock::now();

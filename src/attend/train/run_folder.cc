@@ -12,6 +12,7 @@
 #include "attend/io/checkpoint.h"
 #include "attend/io/model_directory.h"
 #include "attend/train/run_log.h"
+#include "attend/train/run_state.h"
 
 namespace attend {
 namespace {
@@ -74,6 +75,35 @@ bool holds_foreign_model(const Path& folder) {
     return std::filesystem::exists(folder / name, error);
   };
   return there(kWeightsFile) && !there("log.jsonl") && !there("checkpoints");
+}
+
+Path recipe_path(const Path& run) { return run / "recipe.yaml"; }
+
+std::string recipe_of_checkpoints(const Path& run) {
+  const std::vector<CheckpointFile> files = list_checkpoints(run);
+  for (auto each = files.rbegin(); each != files.rend(); ++each) {
+    try {
+      const SafetensorsFile file = SafetensorsFile::open(each->path);
+      if (!is_checkpoint(file)) continue;
+      const auto state = nlohmann::json::parse(file.metadata().at("state"));
+      return RunState::from_json(state, each->path.string()).recipe;
+    } catch (const std::exception&) {
+      continue;  // load_latest_checkpoint says what is wrong with it
+    }
+  }
+  return "";
+}
+
+bool holds_recipe(const Path& run, const std::string& recipe) {
+  std::ifstream file(recipe_path(run), std::ios::binary);
+  std::string text(recipe.size() + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text == recipe;
+}
+
+void write_recipe(const Path& run, const std::string& recipe) {
+  if (!recipe.empty() && !holds_recipe(run, recipe)) write_file(recipe_path(run), recipe);
 }
 
 void refuse_lost_checkpoints(const Path& run) {

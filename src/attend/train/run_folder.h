@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <string>
 #include <vector>
 
 #include "attend/base/files.h"
@@ -19,6 +21,17 @@ bool holds_whole_model(const Path& run, const TransformerConfig& config);
 
 /// Whether a folder has a model and no trace of a run.
 bool holds_foreign_model(const Path& folder);
+
+/// recipe.yaml in a run's folder.
+Path recipe_path(const Path& run);
+/// The options that the newest checkpoint was written with (TrainHooks::recipe); empty where there
+/// is no checkpoint, or one without them, as earlier versions wrote. Reads no weights: of
+/// checkpoints, those are passed over whose beginning is damaged or which were cut off.
+std::string recipe_of_checkpoints(const Path& run);
+/// Whether recipe.yaml has exactly this text.
+bool holds_recipe(const Path& run, const std::string& recipe);
+/// Writes recipe.yaml unless it holds the text, or the text is empty.
+void write_recipe(const Path& run, const std::string& recipe);
 
 /// A run that has no checkpoint is one that ended before its first, and starts anew. Throws Error
 /// where its log says that there were some, so that nothing starts anew over what was trained.

@@ -57,7 +57,8 @@ json RunState::to_json() const {
           {"average_is_model", average_is_model},
           {"finished", finished},
           {"precision", precision},
-          {"data_fingerprint", data_fingerprint}};
+          {"data_fingerprint", data_fingerprint},
+          {"recipe", recipe}};
 }
 
 RunState RunState::from_json(const json& from, const std::string& file_name) {
@@ -80,6 +81,7 @@ RunState RunState::from_json(const json& from, const std::string& file_name) {
     state.finished = from.at("finished");
     state.precision = from.at("precision");
     state.data_fingerprint = from.at("data_fingerprint");
+    state.recipe = from.value("recipe", "");
     return state;
   } catch (const json::exception& error) {
     fail(

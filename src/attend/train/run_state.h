@@ -35,6 +35,7 @@ struct RunState {
   std::string finished;           ///< why the run ended; empty while it has not
   std::string precision;
   std::string data_fingerprint;
+  std::string recipe;  ///< the options as TrainHooks::recipe gave them; empty in older checkpoints
 
   /// Adds a checkpoint to `scheduled`, of which the last `most` are kept.
   void note_scheduled(int64_t update, int64_t most);

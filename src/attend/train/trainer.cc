@@ -91,6 +91,7 @@ void Run::prepare() {
 
 void Run::restore(const Checkpoint& checkpoint) {
   state_ = restore_run(checkpoint, *model_, *engine_);
+  resumed_ = true;
   seconds_before_ = state_.done.seconds;
   if (state_.data_fingerprint != data_.train->fingerprint()) {
     fail_usage(
@@ -109,6 +110,16 @@ void Run::start_fresh() {
   log_.write("start", {{"pairs", data_.train->pairs()},
                        {"data", data_.train->report().to_json()},
                        {"weights", model_->parameters().weight_count()}});
+}
+
+/// What this part is asked for is what the next one goes on with, killed at any moment: where the
+/// checkpoint to go on from says something else, it is written anew with it.
+void Run::take_recipe() {
+  if (!hooks_.recipe.empty() && state_.recipe != hooks_.recipe) {
+    state_.recipe = hooks_.recipe;
+    if (resumed_) save_run(run_, state_, *model_, *engine_);
+  }
+  write_recipe(run_, state_.recipe);
 }
 
 std::string Run::reason_to_finish() const {
@@ -141,10 +152,10 @@ TrainResult Run::try_go() {
       result_.go_on_with += result_.go_on_with.empty() ? "--stop-after ..." : " --stop-after ...";
     }
     result_.done = state_.done;
+    write_recipe(run_, state_.recipe);
     return result_;
   }
-  // What this part was asked for is what the next one goes on with.
-  if (!hooks_.recipe.empty()) write_file(run_ / "recipe.yaml", hooks_.recipe);
+  take_recipe();
   state_.finished.clear();
   state_.average_is_model = false;
   start_ = window_start_ = Clock::now();

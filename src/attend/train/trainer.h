@@ -28,8 +28,8 @@ struct TrainHooks {
   /// Set it to stop after the update in work, with a checkpoint; while the training text is read,
   /// with what is read kept.
   const std::atomic<bool>* stop = nullptr;
-  /// The resolved options, written to recipe.yaml in the run folder when training starts or
-  /// goes on.
+  /// The resolved options as YAML. Checkpoints hold them (recipe_of_checkpoints), and recipe.yaml
+  /// in the run's folder, for people to read.
   std::string recipe;
 };
 
@@ -45,7 +45,8 @@ struct TrainResult {
 
 /// Trains a Transformer in the folder options.run, or goes on with the run that is there. The
 /// folder's root holds the model to use (the best by validation, else the last), `checkpoints/`
-/// what a resumed run needs, `log.jsonl` and `train.log` what happened, `recipe.yaml` the options.
+/// what a resumed run needs, its options with it, `log.jsonl` and `train.log` what happened,
+/// `recipe.yaml` the options.
 ///
 /// A run killed at any moment and resumed ends with the same bits (contract 12). Throws UsageError
 /// for options that contradict each other and Error for what goes wrong; work done until the last
