@@ -346,6 +346,77 @@ TEST(Contract14, OtherDataIsRefused) {
   EXPECT_EQ(finished.status, 2);
 }
 
+TEST(Contract14, DataThatWasMovedIsNamedByFlags) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.validated("run");
+  const std::string expected = straight_model(options);
+  options.stop_after = {.updates = 12};
+  ASSERT_EQ(run_attend_command(train_arguments(options)).status, 0);
+  const Path moved = folder.file("moved");
+  std::filesystem::create_directory(moved);
+  for (const char* name : {"train.a", "train.b", "valid.a", "valid.b", "tokenizer"}) {
+    std::filesystem::rename(folder.file(name), moved / name);
+  }
+  const Finished lost = run_attend_command({"train", "--run", options.run, "--stop-after", "30u"});
+  EXPECT_EQ(lost.status, 1);
+  expect_contains(lost.err, options.train_source[0]);
+  const Finished found = run_attend_command(
+      {"train", "--run", options.run, "--stop-after", "30u", "--train-source", moved / "train.a",
+       "--train-target", moved / "train.b", "--valid-source", moved / "valid.a", "--valid-target",
+       moved / "valid.b", "--tokenizer", moved / "tokenizer"});
+  EXPECT_EQ(found.status, 0) << found.err;
+  EXPECT_EQ(found.err.find("warning"), std::string::npos) << found.err;
+  EXPECT_EQ(model_of(options), expected);
+}
+
+TEST(Contract14, TheSameTextCutIntoOtherCorporaIsOtherData) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.options("run");
+  train_until(options, 12);
+  for (const std::string& side : {std::string("a"), std::string("b")}) {
+    const std::string text = get(folder.file("train." + side));
+    std::size_t cut = 0;
+    for (int64_t line = 0; line < TrainingFolder::kPairs / 2; ++line)
+      cut = text.find('\n', cut) + 1;
+    put(folder.file("first." + side), text.substr(0, cut));
+    put(folder.file("second." + side), text.substr(cut));
+  }
+  options.train_source = {folder.file("first.a"), folder.file("second.a")};
+  options.train_target = {folder.file("first.b"), folder.file("second.b")};
+  expect_contains(message_of([&] { train(options); }), "the training data is not what run");
+}
+
+TEST(Contract14, OtherValidationDataIsSaid) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.validated("run");
+  train_until(options, 12);
+  options.valid_source = options.train_source[0];
+  options.valid_target = options.train_target[0];
+  const auto log_until = [&](int64_t update) {
+    const CapturedLog log;
+    train_until(options, update);
+    return log.text();
+  };
+  const std::string warning = "the validation data is not what run " + options.run;
+  expect_contains(log_until(18), warning);
+  EXPECT_EQ(log_until(20).find(warning), std::string::npos) << "it has been said";
+  options.valid_source.clear();
+  options.valid_target.clear();
+  expect_contains(log_until(22), "has no validation data now: its model stays the best so far");
+}
+
+TEST(Contract14, AnotherTokenizerIsNotUsed) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.options("run");
+  const std::string expected = straight_model(options);
+  train_until(options, 12);
+  options.tokenizer = folder.file("train.a");
+  const CapturedLog log;
+  train(options);
+  expect_contains(log.text(), options.tokenizer + " is not the tokenizer of the run");
+  EXPECT_EQ(model_of(options), expected);
+}
+
 TEST(Contract14, TwoTrainingsInOneFolder) {
   const TrainingFolder folder;
   TrainOptions options = folder.options("run");

@@ -6,17 +6,25 @@ namespace {
 void define_data(OptionSet& options, TrainOptions& train) {
   options.group("Data");
   options.add("train_source", train.train_source, "Source side of the training text; .gz or not")
-      .metavar("FILE");
+      .metavar("FILE")
+      .changeable();
   options.add("train_target", train.train_target, "Target side, line by line the translation")
-      .metavar("FILE");
-  options.add("train_tsv", train.train_tsv, "Training text as source TAB target").metavar("FILE");
+      .metavar("FILE")
+      .changeable();
+  options.add("train_tsv", train.train_tsv, "Training text as source TAB target")
+      .metavar("FILE")
+      .changeable();
   options.add("corpus_weights", train.corpus_weights,
               "How often an epoch sees each corpus: pairs of files first, then TSVs");
   options.add("valid_source", train.valid_source, "Source side of the validation text")
-      .metavar("FILE");
+      .metavar("FILE")
+      .changeable();
   options.add("valid_target", train.valid_target, "Target side of the validation text")
-      .metavar("FILE");
-  options.add("valid_tsv", train.valid_tsv, "Validation text as source TAB target").metavar("FILE");
+      .metavar("FILE")
+      .changeable();
+  options.add("valid_tsv", train.valid_tsv, "Validation text as source TAB target")
+      .metavar("FILE")
+      .changeable();
   options.add("skip_bad_lines", train.skip_bad_lines,
               "Leave out and count TSV lines without exactly one tab");
   options.add("max_length", train.max_length,
@@ -36,11 +44,14 @@ void define_tokenizer(OptionSet& options, TrainOptions& train) {
   options
       .add("tokenizer", train.tokenizer,
            "A SentencePiece model for both sides; without one, one is trained")
-      .metavar("FILE");
+      .metavar("FILE")
+      .changeable();
   options.add("source_tokenizer", train.source_tokenizer, "One for the source side alone")
-      .metavar("FILE");
+      .metavar("FILE")
+      .changeable();
   options.add("target_tokenizer", train.target_tokenizer, "One for the target side alone")
-      .metavar("FILE");
+      .metavar("FILE")
+      .changeable();
   options.add("vocabulary_size", train.vocabulary_size, "Pieces of a tokenizer that is trained")
       .quality();
   options.add("subword_model", train.subword_model, "How its pieces are found");
@@ -120,7 +131,9 @@ void define_run(OptionSet& options, TrainOptions& train) {
   options.add("stop_after", train.stop_after, "When to stop").changeable();
   options.add("log_every", train.log_every, "Updates between lines of the log").changeable();
   options.add("seed", train.seed, "Of all random numbers: same seed, same model");
-  options.add("workers", train.workers, "Threads of each rank; 0 is one a core. They do not change the result")
+  options
+      .add("workers", train.workers,
+           "Threads of each rank; 0 is one a core. They do not change the result")
       .changeable();
   options
       .add("memory", train.memory,

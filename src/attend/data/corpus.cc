@@ -171,7 +171,10 @@ ParallelCorpus::ParallelCorpus(TokenStore store, CorpusSummary summary,
 }
 
 std::string ParallelCorpus::fingerprint() const {
-  return fmt::format("{}{:016x}", kFingerprintVersion, summary_.fingerprint.value());
+  SequenceFingerprint all = summary_.fingerprint;
+  // Epochs are drawn from each corpus apart.
+  for (std::size_t i = 1; i < parts().size(); ++i) all.add(static_cast<uint64_t>(parts()[i].begin));
+  return fmt::format("{}{:016x}", kFingerprintVersion, all.value());
 }
 
 int64_t cache_bytes(const CorpusSummary& summary, const Tokenizer& source_tokenizer,

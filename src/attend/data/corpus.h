@@ -47,8 +47,8 @@ class ParallelCorpus {
   int32_t source_eos() const { return source_eos_; }
   int32_t target_bos() const { return target_bos_; }
   int32_t target_eos() const { return target_eos_; }
-  /// Of all token ids, in order: whether two runs see the same data. It begins with
-  /// kFingerprintVersion.
+  /// Of all token ids, in order, and where a corpus ends: whether two runs see the same data. It
+  /// begins with kFingerprintVersion.
   std::string fingerprint() const;
   /// How fingerprints are made, and epochs shuffled.
   static constexpr std::string_view kFingerprintVersion = "2-";

@@ -25,6 +25,7 @@ class Run {
   TrainResult try_go();
   void prepare();
   void restore(const Checkpoint& checkpoint);
+  void compare_validation_data() const;
   void repair_model();
   void start_fresh();
   void take_recipe();

@@ -37,19 +37,37 @@ std::string last_checkpoint_line(const Path& log) {
   return last;
 }
 
+/// Reads no more of the file than that takes.
+bool holds_text(const Path& path, const std::string& expected) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(expected.size() + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text == expected;
+}
+
 }  // namespace
 
 Tokenizers tokenizers_of_run(const TrainOptions& options, const std::atomic<bool>* stop) {
   const Path run = options.run;
-  const auto load = [&](const char* name) {
-    return std::make_shared<const Tokenizer>(Tokenizer::load((run / name).string()));
+  // `asked` is what the options name: where the run was started with it, it may be gone.
+  const auto load = [&](const char* name, const std::string& asked) {
+    auto own = std::make_shared<const Tokenizer>(Tokenizer::load((run / name).string()));
+    std::error_code error;
+    if (!asked.empty() && std::filesystem::exists(asked, error) &&
+        !holds_text(asked, own->serialized())) {
+      logger().warn("{} is not the tokenizer of the run, which goes on with its own, {}", asked,
+                    (run / name).string());
+    }
+    return own;
   };
   try {
     if (std::filesystem::exists(run / kTokenizerFile)) {
-      const auto both = load(kTokenizerFile);
+      const auto both = load(kTokenizerFile, options.tokenizer);
       return {both, both};
     }
-    return {load(kSourceTokenizerFile), load(kTargetTokenizerFile)};
+    return {load(kSourceTokenizerFile, options.source_tokenizer),
+            load(kTargetTokenizerFile, options.target_tokenizer)};
   } catch (const Error& error) {
     logger().warn("the tokenizer of the run cannot be used and is made again: {}", error.what());
     return make_tokenizers(options, stop);
@@ -95,11 +113,7 @@ std::string recipe_of_checkpoints(const Path& run) {
 }
 
 bool holds_recipe(const Path& run, const std::string& recipe) {
-  std::ifstream file(recipe_path(run), std::ios::binary);
-  std::string text(recipe.size() + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text == recipe;
+  return holds_text(recipe_path(run), recipe);
 }
 
 void write_recipe(const Path& run, const std::string& recipe) {

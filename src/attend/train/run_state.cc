@@ -58,6 +58,7 @@ json RunState::to_json() const {
           {"finished", finished},
           {"precision", precision},
           {"data_fingerprint", data_fingerprint},
+          {"validation_fingerprint", validation_fingerprint},
           {"recipe", recipe}};
 }
 
@@ -81,6 +82,7 @@ RunState RunState::from_json(const json& from, const std::string& file_name) {
     state.finished = from.at("finished");
     state.precision = from.at("precision");
     state.data_fingerprint = from.at("data_fingerprint");
+    state.validation_fingerprint = from.value("validation_fingerprint", "");
     state.recipe = from.value("recipe", "");
     return state;
   } catch (const json::exception& error) {

@@ -35,6 +35,8 @@ struct RunState {
   std::string finished;           ///< why the run ended; empty while it has not
   std::string precision;
   std::string data_fingerprint;
+  /// Of the validation text, where there ever was any.
+  std::string validation_fingerprint;
   std::string recipe;  ///< the options as TrainHooks::recipe gave them; empty in older checkpoints
 
   /// Adds a checkpoint to `scheduled`, of which the last `most` are kept.

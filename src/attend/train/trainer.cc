@@ -86,6 +86,7 @@ void Run::prepare() {
   }
   state_.precision = name_of(compute);
   state_.data_fingerprint = data_.train->fingerprint();
+  if (data_.valid) state_.validation_fingerprint = data_.valid_fingerprint;
   stream_ = std::make_unique<BatchStream>(*data_.train, batch_options(options_), state_.position);
 }
 
@@ -99,9 +100,27 @@ void Run::restore(const Checkpoint& checkpoint) {
         "changed; give it the same data, or start another run with --run",
         options_.run);
   }
+  compare_validation_data();
   repair_model();
   logger().info("resuming {} after update {}", options_.run, state_.done.updates);
   log_.write("resume", {{"update", state_.done.updates}});
+}
+
+/// Other validation data is no error: what is trained does not depend on it.
+void Run::compare_validation_data() const {
+  const std::string& before = state_.validation_fingerprint;
+  if (before.empty() || before == data_.valid_fingerprint) return;
+  if (data_.valid) {
+    logger().warn(
+        "the validation data is not what run {} was validated on before: scores from before do not "
+        "compare with those to come, and the best model so far, of update {}, was chosen by them",
+        options_.run, state_.best_update);
+  } else {
+    logger().warn(
+        "run {} was validated before and has no validation data now: its model stays the best so "
+        "far, of update {}",
+        options_.run, state_.best_update);
+  }
 }
 
 void Run::start_fresh() {

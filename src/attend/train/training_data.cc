@@ -5,6 +5,7 @@
 #include "attend/base/error.h"
 #include "attend/base/log.h"
 #include "attend/data/corpus_reader.h"
+#include "attend/data/fingerprint.h"
 
 namespace attend {
 namespace {
@@ -83,8 +84,9 @@ std::shared_ptr<const Tokenizer> train_tokenizer(const TrainOptions& options, Si
                                                  const std::atomic<bool>* stop,
                                                  int64_t most_pairs) {
   static constexpr const char* kNames[] = {"source", "target", "joint"};
-  logger().info("training a {} tokenizer of {} pieces; once its text is read, a signal waits for it",
-                kNames[static_cast<int>(side)], options.vocabulary_size);
+  logger().info(
+      "training a {} tokenizer of {} pieces; once its text is read, a signal waits for it",
+      kNames[static_cast<int>(side)], options.vocabulary_size);
   TrainingLines lines(options, side, stop, most_pairs);
   return std::make_shared<const Tokenizer>(Tokenizer::train(
       tokenizer_options(options), [&](std::string& line) { return lines.next(line); }));
@@ -96,6 +98,17 @@ void log_report(const char* what, const ParallelCorpus& corpus) {
   }
   logger().info("{}: {} source tokens, {} target tokens", what, corpus.source_tokens(),
                 corpus.target_tokens());
+}
+
+std::string fingerprint_of(const ParallelText& text) {
+  Fingerprint fingerprint;
+  for (const auto* side : {&text.source, &text.target}) {
+    for (const std::string& line : *side) {
+      fingerprint.add(line);
+      fingerprint.add("\n");
+    }
+  }
+  return fingerprint.hex();
 }
 
 /// The rest of what a run reads.
@@ -111,6 +124,7 @@ TrainingData with_validation(const TrainOptions& options, TrainingData data) {
                            *data.tokenizers.source, *data.tokenizers.target));
   log_report("validation data", *data.valid);
   data.valid_text = read_parallel_text(*valid, options.skip_bad_lines);
+  data.valid_fingerprint = fingerprint_of(*data.valid_text);
   return data;
 }
 

@@ -24,6 +24,7 @@ struct TrainingData {
   std::unique_ptr<ParallelCorpus> train;
   std::unique_ptr<ParallelCorpus> valid;  ///< null without validation data
   std::optional<ParallelText> valid_text;
+  std::string valid_fingerprint;  ///< of that text; empty without validation data
 };
 
 /// What can be said of the texts at once, before what takes long: that the files are there, can be
