@@ -85,6 +85,25 @@ TEST(Trainer, TheRootHoldsTheBestAndTheBestCheckpointIsKept) {
   EXPECT_EQ(checkpoints_of(options), (std::vector<int64_t>{best_update, 56, 60}));
 }
 
+TEST(Trainer, OfEqualScoresTheLowerLossIsTheBestAndPatienceGoesOn) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.validated("run");
+  options.validation_metric = ValidationMetric::kBleu;
+  options.schedule = Schedule::kConstant;
+  options.warmup = 0;
+  options.learning_rate = 1e-5;  // too little for other translations
+  options.model.dropout = 0;
+  options.patience = 3;
+  const TrainResult result = train(options);
+  EXPECT_EQ(result.finished, "no improvement in 3 validations");
+  const auto validations = events_of(options.run, "validation");
+  ASSERT_EQ(validations.size(), 4U);
+  for (const auto& each : validations) ASSERT_EQ(each.at("bleu"), validations[0].at("bleu"));
+  ASSERT_LT(validations[3].at("loss"), validations[0].at("loss"));
+  EXPECT_EQ(result.best_update, 24);
+  expect_root_is(options, 24, kWeightsPrefix);
+}
+
 TEST(Trainer, TheAverageOfTheLastCheckpointsIsTheModel) {
   const TrainingFolder folder;
   TrainOptions options = folder.options("run");

@@ -45,7 +45,9 @@ class Run {
   std::vector<Path> checkpoints_to_average() const;
   void use_average_of_checkpoints();
   bool average_is_better(std::size_t count);
-  bool is_best(double criterion) const;
+  bool is_better(const ValidationScores& scores) const;
+  /// Better than the best so far, or as good with a lower loss.
+  bool is_best(const ValidationScores& scores) const;
   /// Why the run must end here; empty where it goes on.
   std::string reason_to_finish() const;
   bool patience_is_over() const {

@@ -72,13 +72,15 @@ bool Run::average_is_better(std::size_t count) {
     return true;
   }
   const ValidationScores scores = validator_->run();
-  const double criterion = scores.criterion(options_.validation_metric);
-  const bool better = is_best(criterion);
+  const bool better = is_best(scores);
   log_.validation(state_.done, scores, better);
   logger().info("the average of the last {} checkpoints{} {}", count,
                 scores.bleu ? fmt::format(" has BLEU {:.2f} and", *scores.bleu) : "",
                 better ? "becomes the model" : "is no better than the best: not used");
-  if (better) state_.best_criterion = criterion;
+  if (better) {
+    state_.best_criterion = scores.criterion(options_.validation_metric);
+    state_.best_loss = scores.loss;
+  }
   return better;
 }
 

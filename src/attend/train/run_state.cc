@@ -51,6 +51,7 @@ json RunState::to_json() const {
           {"last_validation", amount_to_json(last_validation)},
           {"last_checkpoint", amount_to_json(last_checkpoint)},
           {"best_criterion", best_criterion ? json(*best_criterion) : json()},
+          {"best_loss", best_loss ? json(*best_loss) : json()},
           {"best_update", best_update},
           {"validations_without_improvement", validations_without_improvement},
           {"scheduled_checkpoints", scheduled},
@@ -75,6 +76,9 @@ RunState RunState::from_json(const json& from, const std::string& file_name) {
     state.last_validation = amount_from_json(from.at("last_validation"));
     state.last_checkpoint = amount_from_json(from.at("last_checkpoint"));
     if (!from.at("best_criterion").is_null()) state.best_criterion = from.at("best_criterion");
+    if (from.contains("best_loss") && !from["best_loss"].is_null()) {
+      state.best_loss = from["best_loss"];
+    }
     state.best_update = from.at("best_update");
     state.validations_without_improvement = from.at("validations_without_improvement");
     state.scheduled = from.value("scheduled_checkpoints", std::vector<int64_t>());

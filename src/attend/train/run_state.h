@@ -27,6 +27,7 @@ struct RunState {
   TrainingAmount last_validation;
   TrainingAmount last_checkpoint;
   std::optional<double> best_criterion;
+  std::optional<double> best_loss;  ///< of that validation; unknown in older checkpoints
   int64_t best_update = 0;
   int64_t validations_without_improvement = 0;
   /// The updates of the last checkpoints that the run's schedule asked for, the newest last.

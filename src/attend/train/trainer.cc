@@ -283,16 +283,22 @@ void Run::report_profile() {
   log_.profile(rows);
 }
 
-bool Run::is_best(double criterion) const {
+bool Run::is_better(const ValidationScores& scores) const {
+  const double criterion = scores.criterion(options_.validation_metric);
   return std::isfinite(criterion) && (!state_.best_criterion || criterion > *state_.best_criterion);
+}
+
+bool Run::is_best(const ValidationScores& scores) const {
+  if (is_better(scores)) return true;
+  return scores.criterion(options_.validation_metric) == state_.best_criterion &&
+         state_.best_loss && scores.loss < *state_.best_loss;
 }
 
 void Run::validate() {
   const auto before = Clock::now();
   ValidationScores scores;
   with_evaluation_weights([&] { scores = validator_->run(); });
-  const double criterion = scores.criterion(options_.validation_metric);
-  const bool best = is_best(criterion);
+  const bool better = is_better(scores), best = is_best(scores);
   update_clock();
   log_.validation(state_.done, scores, best);
   logger().info("validation after update {}: perplexity {:.2f}, accuracy {:.1f}%{}{}{} ({:.1f} s)",
@@ -303,15 +309,16 @@ void Run::validate() {
   state_.last_validation = state_.done;
   result_.last_scores = scores;
   window_start_ += std::chrono::duration_cast<Clock::duration>(Clock::now() - before);
+  // An equal score is none that patience waits for.
+  state_.validations_without_improvement = better ? 0 : state_.validations_without_improvement + 1;
   if (best) {
-    state_.best_criterion = criterion;
+    state_.best_criterion = scores.criterion(options_.validation_metric);
+    state_.best_loss = scores.loss;
     state_.best_update = state_.done.updates;
-    state_.validations_without_improvement = 0;
     save_model();
     checkpoint();
-  } else {
-    ++state_.validations_without_improvement;
-    if (due(state_.done, state_.last_checkpoint, options_.checkpoint_every)) checkpoint();
+  } else if (due(state_.done, state_.last_checkpoint, options_.checkpoint_every)) {
+    checkpoint();
   }
 }
 
