@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 
 #include "tests/cli/process.h"
 
@@ -129,8 +130,18 @@ TEST_F(Contract23Job, ProgressIsDrawnOnATerminal) {
   EXPECT_THAT(drawn.err, Not(HasSubstr("\nupdate 4,")));
   // Lines of the log begin where nothing stands, and the job ends on an empty line.
   EXPECT_THAT(drawn.err, ContainsRegex("(\n|\x1b\\[K)finished: "));
-  EXPECT_THAT(drawn.err, EndsWith("\n"));
+  EXPECT_THAT(drawn.err, EndsWith("\r\x1b[K"));
   EXPECT_THAT(contents_of(path("drawn/train.log")), HasSubstr("update 4,"));
+}
+
+TEST_F(Contract23Job, TheLogOfARunHasWhatWasPrinted) {
+  std::istringstream printed(trained_.err);
+  const std::string log = contents_of(path("run/train.log"));
+  int lines = 0;
+  for (std::string line; std::getline(printed, line); ++lines) EXPECT_THAT(log, HasSubstr(line));
+  EXPECT_GT(lines, 5);
+  EXPECT_THAT(log, HasSubstr("attend train: preset tiny"));
+  EXPECT_THAT(log, HasSubstr("finished: stop_after 12u reached"));
 }
 
 TEST_F(Contract23Job, QuietLeavesOnlyErrors) {

@@ -52,7 +52,6 @@ class TrainCommand : public Command {
   /// The options that the run was started with; none where there is no run.
   Assignments recorded(const OptionSet& options) const;
   void refuse_contradictions(const OptionSet& options, const Assignments& recorded) const;
-  void report(const TrainResult& result) const;
 
   TrainOptions train_;
   RankSession* ranks_ = nullptr;
@@ -128,8 +127,8 @@ void TrainCommand::run(const OptionSet& options) {
   TrainHooks hooks;
   hooks.stop = &signals.stop();
   hooks.recipe = to_yaml(options);
+  hooks.summary = options.quality_summary();
   if (ranks_ != nullptr) hooks.ranks = &ranks_->communicator();
-  TrainResult result;
   {
     StatusLine status;
     auto drawn = Clock::time_point();
@@ -146,30 +145,10 @@ void TrainCommand::run(const OptionSet& options) {
       status.log_only(to_string(progress));
     };
     hooks.on_log = [&](const TrainProgress& progress) { status.log_only(to_string(progress)); };
-    result = train(train_, hooks);
+    train(train_, hooks);
   }
-  report(result);
   if (ranks_ != nullptr) ranks_->end();
   signals.finish();
-}
-
-void TrainCommand::report(const TrainResult& result) const {
-  if (result.finished.empty()) return;  // the trainer has said how to go on
-  if (result.already_finished) {
-    logger().info(
-        "{} is finished: {}, after {} updates and {:.2f} epochs. To train further: attend train "
-        "--run {} {}",
-        train_.run, result.finished, result.done.updates, result.done.epochs, train_.run,
-        result.go_on_with);
-    return;
-  }
-  const std::string best = result.best_criterion
-                               ? fmt::format("; the best by {} is of update {}",
-                                             name_of(train_.validation_metric), result.best_update)
-                               : "";
-  logger().info("finished: {}, after {} updates and {:.2f} epochs{}", result.finished,
-                result.done.updates, result.done.epochs, best);
-  logger().info("translate with it: attend translate --model {} < INPUT > OUTPUT", train_.run);
 }
 
 }  // namespace

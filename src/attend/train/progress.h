@@ -27,7 +27,8 @@ struct ValidationScores {
   double criterion(ValidationMetric metric) const;
 };
 
-/// Where a run is, for a status line. Loss, speed and norm are means since the last log line.
+/// Where a run is, for a status line. Loss, speed and norm are means since the last log line, or
+/// since this part of the run began.
 struct TrainProgress {
   TrainingAmount done;
   double share = 0;              ///< of stop_after, 0 to 1; 0 where there is no limit

@@ -42,6 +42,7 @@ class Run {
   /// that stopping changes nothing that comes after.
   void checkpoint(bool scheduled = true);
   void finish(const std::string& reason);
+  void say_finished() const;
   std::vector<Path> checkpoints_to_average() const;
   void use_average_of_checkpoints();
   bool average_is_better(std::size_t count);

@@ -53,6 +53,8 @@ RunLog::RunLog(const Path& run)
 
 RunLog::~RunLog() { std::erase(logger().sinks(), text_); }
 
+void RunLog::note(const std::string& text) { text_->log({"attend", spdlog::level::info, text}); }
+
 void RunLog::write(const char* event, const nlohmann::ordered_json& fields) {
   const double time =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();

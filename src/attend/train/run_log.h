@@ -23,6 +23,8 @@ class RunLog {
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
 
+  /// A line of train.log that people have seen already.
+  void note(const std::string& text);
   void write(const char* event, const nlohmann::ordered_json& fields);
   void progress(const TrainProgress& progress);
   void validation(const TrainingAmount& done, const ValidationScores& scores, bool best);

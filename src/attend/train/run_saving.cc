@@ -45,6 +45,17 @@ void Run::finish(const std::string& reason) {
   state_.finished = reason;
   checkpoint();
   log_.write("finish", {{"update", state_.done.updates}, {"reason", reason}});
+  say_finished();
+}
+
+void Run::say_finished() const {
+  const std::string best =
+      state_.best_criterion ? fmt::format("; the best by {} is of update {}",
+                                          name_of(options_.validation_metric), state_.best_update)
+                            : "";
+  logger().info("finished: {}, after {} updates and {:.2f} epochs{}", state_.finished,
+                state_.done.updates, state_.done.epochs, best);
+  logger().info("translate with it: attend translate --model {} < INPUT > OUTPUT", options_.run);
 }
 
 std::vector<Path> Run::checkpoints_to_average() const {

@@ -36,6 +36,7 @@ Run::Run(const TrainOptions& options, const TrainHooks& hooks)
       run_(options.run),
       lock_(run_),
       log_(run_) {
+  if (!hooks.summary.empty()) log_.note("attend train: " + hooks.summary);
   options_.workers = resolve_workers(options.workers);
 }
 
@@ -171,6 +172,11 @@ TrainResult Run::try_go() {
       result_.go_on_with += result_.go_on_with.empty() ? "--stop-after ..." : " --stop-after ...";
     }
     result_.done = state_.done;
+    logger().info(
+        "{} is finished: {}, after {} updates and {:.2f} epochs. To train further: attend train "
+        "--run {} {}",
+        options_.run, result_.finished, state_.done.updates, state_.done.epochs, options_.run,
+        result_.go_on_with);
     write_recipe(run_, state_.recipe);
     return result_;
   }

@@ -31,6 +31,8 @@ struct TrainHooks {
   /// The resolved options as YAML. Checkpoints hold them (recipe_of_checkpoints), and recipe.yaml
   /// in the run's folder, for people to read.
   std::string recipe;
+  /// The options that change quality in one line, for train.log: the caller has shown it.
+  std::string summary;
 };
 
 struct TrainResult {
