@@ -115,6 +115,15 @@ TEST_F(Contract22Job, TheRecipeOfARunReproducesIt) {
             contents_of(path("run/model.safetensors")));
 }
 
+TEST_F(Contract22Job, ABadValueInAConfigFileIsNamedWithItsLine) {
+  const std::string config = folder_->file("bad.yaml", "# a recipe\npreset: tiny\ndropout: 1.5\n");
+  const Finished named = run({"train", "--config", config, "--run", path("bad")});
+  EXPECT_EQ(named.status, 2);
+  EXPECT_THAT(named.err, StartsWith("error: " + config + ":3: dropout is 1.5; it must be"));
+  const Finished flag = run({"train", "--config", config, "--dropout", "2", "--run", path("bad")});
+  EXPECT_THAT(flag.err, StartsWith("error: dropout is 2; "));
+}
+
 TEST_F(Contract23Job, ProgressIsLoggedInLinesWhereThereIsNoTerminal) {
   EXPECT_EQ(trained_.out, "");
   EXPECT_THAT(trained_.err, ContainsRegex("\nupdate 4, epoch [0-9.]+, loss "));

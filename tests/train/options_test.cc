@@ -35,6 +35,45 @@ TEST(TrainLimit, IsWrittenAsItIsRead) {
   EXPECT_EQ(to_string(parse_train_limit("2h")), "7200s");
 }
 
+/// What is wrong with a text that `parse` refuses.
+template <typename Parse>
+std::string refusal(const Parse& parse, const char* text) {
+  try {
+    parse(text);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Amounts, ErrorsSayWhatIsWrong) {
+  const std::pair<const char*, const char*> limits[] = {
+      {"0u", "\"0u\", which is nothing; expected more than 0, or none"},
+      {"0e", "which is nothing"},
+      {"99999999999Gu", "which is too large: at most 9007199254740992"},
+      {"1.5u", "which is no whole number"},
+      {"5Ke", "K, M and G go with u and t alone"},
+      {"10x", "expected an amount such as 10e"}};
+  for (const auto& [text, part] : limits) {
+    EXPECT_NE(refusal(parse_train_limit, text).find(part), std::string::npos) << text;
+  }
+  const std::pair<const char*, const char*> counts[] = {
+      {"9223372036854775808", "which is too large: at most 9223372036854775807"},
+      {"99999999999G", "which is too large"},
+      {"1.2345K", "which is no whole number"},
+      {"4k", "expected a whole number, such as"}};
+  for (const auto& [text, part] : counts) {
+    EXPECT_NE(refusal(parse_count, text).find(part), std::string::npos) << text;
+  }
+  const std::pair<const char*, const char*> sizes[] = {
+      {"0", "which is nothing; expected more than 0, or none"},
+      {"99999999999G", "which is too large"},
+      {"1.5", "which is no whole number"}};
+  for (const auto& [text, part] : sizes) {
+    EXPECT_NE(refusal(parse_memory_limit, text).find(part), std::string::npos) << text;
+  }
+}
+
 TEST(Count, TakesSuffixesAndAll64Bits) {
   EXPECT_EQ(parse_count("4096"), 4096);
   EXPECT_EQ(parse_count("4K"), 4000);
@@ -135,6 +174,10 @@ TEST(TrainOptions, ContradictionsNameTheOptions) {
       {[](auto& o) { o.model.embedding_dropout = -0.5F; }, {"embedding_dropout", "-0.5", "-1"}},
       {[](auto& o) { o.average_last = 5; }, {"average_last", "keep_last"}},
       {[](auto& o) { o.workers = -1; }, {"workers", "-1"}},
+      {[](auto& o) { o.model.max_length = 1; }, {"model_max_length: found 1"}},
+      {[](auto& o) { o.model.encoder_layers = o.model.decoder_layers = 0; }, {"layers (encoder"}},
+      {[](auto& o) { o.model.decoder_layers = 0; }, {"decoder_layers is 0"}},
+      {[](auto& o) { o.cache = "caf\xE9"; }, {"cache: the file name caf\xEF\xBF\xBD", "not UTF-8"}},
       {[](auto& o) { o.model.d_model = -5; }, {"d_model", "-5"}},
       {[](auto& o) { o.model.dropout = 1.5f; }, {"dropout", "1.5"}},
   };

@@ -57,6 +57,22 @@ class TrainCommand : public Command {
   RankSession* ranks_ = nullptr;
 };
 
+/// Where the option that `message` begins with was set: "recipe.yaml:12: "; empty for a flag or a
+/// default, which need no more than their name.
+std::string place_of(std::string_view message, const std::vector<Assignments>& sources) {
+  const std::string_view name =
+      message.substr(0, message.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789"));
+  const Assignment* last = nullptr;
+  for (const Assignments& source : sources) {
+    for (const Assignment& each : source) {
+      if (each.name == name) last = &each;
+    }
+  }
+  const std::string end = fmt::format(": {}", name);
+  if (last == nullptr || !last->origin.ends_with(end)) return "";
+  return last->origin.substr(0, last->origin.size() - name.size());
+}
+
 Assignments TrainCommand::recorded(const OptionSet& options) const {
   if (train_.run.empty()) return {};
   const std::string file = recipe_path(train_.run).string();
@@ -105,7 +121,11 @@ void TrainCommand::resolve(const OptionSet& options, const Assignments& config,
     if (!asks_dry_run) train_.dry_run = false;
     if (!list_checkpoints(run).empty()) refuse_contradictions(options, before);
   }
-  train_.validate();
+  try {
+    train_.validate();
+  } catch (const UsageError& error) {
+    throw UsageError(place_of(error.what(), {before, config, flags}) + error.what());
+  }
 }
 
 void TrainCommand::require() const {

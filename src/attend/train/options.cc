@@ -64,6 +64,20 @@ double take_multiplier(std::string_view& text) {
 /// Sizes are exact in a double up to here.
 constexpr double kLargestExact = 0x1p53;
 
+[[noreturn]] void fail_too_large(std::string_view text, int64_t most, std::string_view expected) {
+  fail_usage("found \"{}\", which is too large: at most {} can be counted; expected {}", text, most,
+             expected);
+}
+
+/// `number`, which `text` spells, as an integer.
+int64_t whole(double number, std::string_view text, std::string_view expected) {
+  if (number > kLargestExact) fail_too_large(text, static_cast<int64_t>(kLargestExact), expected);
+  if (number != std::floor(number)) {
+    fail_usage("found \"{}\", which is no whole number; expected {}", text, expected);
+  }
+  return static_cast<int64_t>(number);
+}
+
 std::string shortened(int64_t count) {
   if (count > 0 && count % 1'000'000'000 == 0) return fmt::format("{}G", count / 1'000'000'000);
   if (count > 0 && count % 1'000'000 == 0) return fmt::format("{}M", count / 1'000'000);
@@ -83,48 +97,50 @@ ValidationMetric parse_validation_metric(std::string_view name) {
 }
 
 int64_t parse_count(std::string_view text) {
+  constexpr std::string_view kExpected = "a whole number, such as 4096, 4K or 2M";
   // Plain integers take the exact road: all 64 bits.
   int64_t exact = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), exact);
-  if (error == std::errc() && end == text.data() + text.size() && !text.empty()) return exact;
+  const bool all = end == text.data() + text.size() && !text.empty();
+  if (all && error == std::errc()) return exact;
+  if (all && error == std::errc::result_out_of_range) fail_too_large(text, INT64_MAX, kExpected);
 
   std::string_view rest = text;
   double number = 0;
   if (take_number(rest, number)) {
     number *= take_multiplier(rest);
-    if (rest.empty() && number == std::floor(number) && number <= kLargestExact &&
-        text.find_first_of("KMG") != std::string_view::npos) {
-      return static_cast<int64_t>(number);
+    if (rest.empty() && text.find_first_of("KMG") != std::string_view::npos) {
+      return whole(number, text, kExpected);
     }
   }
-  fail_usage("found \"{}\", expected a whole number, such as 4096, 4K or 2M", text);
+  fail_usage("found \"{}\", expected {}", text, kExpected);
 }
 
 TrainLimit parse_train_limit(std::string_view text) {
-  TrainLimit limit;
-  if (text == "none") return limit;
+  constexpr std::string_view kExpected =
+      "an amount such as 10e (epochs), 5Ku (updates), 2Gt (target tokens), 45s, 30m, 2h, or none";
+  if (text == "none") return {};
   std::string_view rest = text;
   double number = 0;
-  if (take_number(rest, number) && number > 0) {
+  if (take_number(rest, number)) {
     const double multiplier = take_multiplier(rest);
-    const double count = number * multiplier;
-    const bool whole = count == std::floor(count) && count <= kLargestExact;
-    if (rest == "u" && whole) limit.updates = static_cast<int64_t>(count);
-    if (rest == "t" && whole) limit.tokens = static_cast<int64_t>(count);
-    if (multiplier == 1.0) {
-      if (rest == "e") limit.epochs = number;
-      if (rest == "s") limit.seconds = number;
-      if (rest == "m") limit.seconds = number * 60;
-      if (rest == "h") limit.seconds = number * 3600;
+    const bool counts = rest == "u" || rest == "t";
+    const bool measures = rest == "e" || rest == "s" || rest == "m" || rest == "h";
+    if ((counts || measures) && number == 0) {
+      fail_usage("found \"{}\", which is nothing; expected more than 0, or none for no limit",
+                 text);
     }
+    if (rest == "u") return {.updates = whole(number * multiplier, text, kExpected)};
+    if (rest == "t") return {.tokens = whole(number * multiplier, text, kExpected)};
+    if (measures && multiplier > 1.0) {
+      fail_usage("found \"{}\": K, M and G go with u and t alone; expected {}", text, kExpected);
+    }
+    if (rest == "e") return {.epochs = number};
+    if (rest == "s") return {.seconds = number};
+    if (rest == "m") return {.seconds = number * 60};
+    if (rest == "h") return {.seconds = number * 3600};
   }
-  if (limit == TrainLimit{}) {
-    fail_usage(
-        "found \"{}\", expected an amount such as 10e (epochs), 5Ku (updates), 2Gt (target "
-        "tokens), 45s, 30m, 2h, or none",
-        text);
-  }
-  return limit;
+  fail_usage("found \"{}\", expected {}", text, kExpected);
 }
 
 std::string to_string(const TrainLimit& limit) {
@@ -136,16 +152,21 @@ std::string to_string(const TrainLimit& limit) {
 }
 
 MemoryLimit parse_memory_limit(std::string_view text) {
+  constexpr std::string_view kExpected = "a size such as 512M, 4G (powers of 1024), or none";
   if (text == "none") return {};
   std::string_view rest = text;
   double number = 0;
-  if (take_number(rest, number) && number > 0) {
+  if (take_number(rest, number)) {
     const double unit = rest == "K" ? 0x1p10 : rest == "M" ? 0x1p20 : rest == "G" ? 0x1p30 : 1.0;
-    const double bytes = number * unit;
-    const bool whole = bytes == std::floor(bytes) && bytes <= kLargestExact;
-    if (whole && (rest.empty() || unit > 1.0)) return {static_cast<int64_t>(bytes)};
+    if (rest.empty() || unit > 1.0) {
+      if (number == 0) {
+        fail_usage("found \"{}\", which is nothing; expected more than 0, or none for no bound",
+                   text);
+      }
+      return {whole(number * unit, text, kExpected)};
+    }
   }
-  fail_usage("found \"{}\", expected a size such as 512M, 4G (powers of 1024), or none", text);
+  fail_usage("found \"{}\", expected {}", text, kExpected);
 }
 
 std::string to_string(const MemoryLimit& limit) {

@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "attend/base/error.h"
+#include "attend/data/utf8.h"
 #include "attend/train/options.h"
 #include "attend/train/training_data.h"
 
@@ -30,6 +31,26 @@ void in_unit_interval(std::string_view option, double value) {
   if (!(value >= 0 && value < 1)) {
     fail_usage("{}: found {}, expected a number from 0 to below 1", option, value);
   }
+}
+
+/// Checkpoints, logs and recipes hold the names as text.
+void check_file_names(const TrainOptions& options) {
+  const auto check = [](std::string_view option, const std::string& name) {
+    if (valid_utf8(name)) return;
+    fail_usage("{}: the file name {} is not UTF-8, and a run could not be resumed; rename the file",
+               option, repair_utf8(name).text);
+  };
+  for (const std::string& name : options.train_source) check("train_source", name);
+  for (const std::string& name : options.train_target) check("train_target", name);
+  for (const std::string& name : options.train_tsv) check("train_tsv", name);
+  check("valid_source", options.valid_source);
+  check("valid_target", options.valid_target);
+  check("valid_tsv", options.valid_tsv);
+  check("cache", options.cache);
+  check("tokenizer", options.tokenizer);
+  check("source_tokenizer", options.source_tokenizer);
+  check("target_tokenizer", options.target_tokenizer);
+  check("run", options.run);
 }
 
 void check_data(const TrainOptions& options) {
@@ -89,8 +110,22 @@ void check_tokenizer(const TrainOptions& options) {
   tokenizer_options(options).validate();
 }
 
+/// The fields of a model that options call otherwise.
+void check_names(const TransformerConfig& model) {
+  constexpr int64_t kMostLayers = 1000, kMostPositions = 1 << 24;
+  const int64_t layers = model.encoder_layers;
+  if (layers == model.decoder_layers && (layers < 1 || layers > kMostLayers)) {
+    fail_usage("layers (encoder_layers and decoder_layers): found {}, expected 1 to {}", layers,
+               kMostLayers);
+  }
+  if (model.max_length < 2 || model.max_length > kMostPositions) {
+    fail_usage("model_max_length: found {}, expected 2 to {}", model.max_length, kMostPositions);
+  }
+}
+
 void check_model(const TrainOptions& options) {
   TransformerConfig model = options.model;
+  check_names(model);
   if (model.source_vocabulary_size == 0) model.source_vocabulary_size = options.vocabulary_size;
   if (model.target_vocabulary_size == 0) model.target_vocabulary_size = options.vocabulary_size;
   const float dropout = model.embedding_dropout;
@@ -152,6 +187,7 @@ void check_run(const TrainOptions& options) {
 }  // namespace
 
 void TrainOptions::validate() const {
+  check_file_names(*this);
   check_data(*this);
   check_tokenizer(*this);
   check_model(*this);
