@@ -222,8 +222,13 @@ TEST(Tokenizer, SaysWhatItCannotTrain) {
   refused({.vocabulary_size = 2'000'000});
   refused({.character_coverage = 1.5});
   refused({.max_sentences = 0});
-  expect_contains(message_of([&] { Tokenizer::train({.vocabulary_size = 262}, lines_of(lines)); }),
-                  "vocabulary_size 262");
+  for (const SubwordModel model : {SubwordModel::kBpe, SubwordModel::kUnigram}) {
+    const std::string message = message_of([&] {
+      Tokenizer::train({.subword_model = model, .vocabulary_size = 262}, lines_of(lines));
+    });
+    expect_contains(message, "vocabulary_size is 262, and the characters of the text alone");
+    expect_contains(message, "raise it, or lower character_coverage");
+  }
   TestFolder folder;
   const std::string binary = folder.write("binary.txt", std::string("a\0b\n", 4));
   const std::vector<std::string> paths = {binary};

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <regex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -112,6 +113,20 @@ std::unordered_map<std::string, std::string> trainer_arguments(
   };
 }
 
+/// SentencePiece counts the characters that must be pieces, and says "Vocabulary size is smaller
+/// than required_chars. 300 vs 412. ..." where they do not fit.
+void refuse_small_vocabulary(const std::string& problem, const TokenizerTrainingOptions& options) {
+  static const std::regex kProblem("required_chars\\. \\d+ vs (\\d+)");
+  std::smatch found;
+  if (!std::regex_search(problem, found, kProblem)) return;
+  fail_usage(
+      "vocabulary_size is {}, and the characters of the text alone, the special tokens and the "
+      "bytes need {} pieces; raise it, or lower character_coverage, which is {}: rare characters "
+      "are "
+      "then carried as bytes",
+      options.vocabulary_size, found[1].str(), options.character_coverage);
+}
+
 }  // namespace
 
 std::string_view name_of(SubwordModel value) {
@@ -143,6 +158,7 @@ Tokenizer Tokenizer::train(const TokenizerTrainingOptions& options, const NextLi
   const auto status = sentencepiece::SentencePieceTrainer::Train(trainer_arguments(options),
                                                                  &sentences, &serialized);
   if (!status.ok()) {
+    refuse_small_vocabulary(status.ToString(), options);
     fail(
         "SentencePiece cannot train a tokenizer of vocabulary_size {} with character_coverage {}: "
         "{}",
