@@ -133,6 +133,17 @@ class TrainingFolder {
 inline std::string model_of(const Path& run) { return get(run / "model.safetensors"); }
 inline std::string model_of(const TrainOptions& options) { return model_of(Path(options.run)); }
 
+/// The model of a straight run elsewhere with the same options.
+inline std::string straight_model(TrainOptions options) {
+  options.run += "-straight";
+  train(options);
+  return model_of(options);
+}
+
+inline void truncate_by_half(const Path& path) {
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+}
+
 inline std::vector<int64_t> checkpoints_of(const TrainOptions& options) {
   std::vector<int64_t> steps;
   for (const CheckpointFile& each : list_checkpoints(options.run)) steps.push_back(each.step);

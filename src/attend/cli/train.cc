@@ -30,7 +30,7 @@ class TrainCommand : public Command {
   std::string_view details() const override {
     return "The folder of a run holds the model to use (the best by validation, else the last), "
            "checkpoints,\nthe options (recipe.yaml) and logs. A run that is there goes on with its "
-           "own options; workers,\nlimits and logging may be given anew. Ctrl-C and SIGTERM write "
+           "own options; workers,\nlimits, logging and the names of files may be given anew. Ctrl-C and SIGTERM write "
            "a checkpoint and stop.\n"
            "Under mpirun all processes train one model together: see docs/distributed.md.\n\n"
            "Examples\n"
