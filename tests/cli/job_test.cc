@@ -1,9 +1,12 @@
 // Jobs end to end through the command, on one small run that is trained once: contracts 22 to 24.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -95,6 +98,7 @@ class Job : public testing::Test {
 std::unique_ptr<TemporaryFolder> Job::folder_;
 Finished Job::trained_;
 
+class Contract13Job : public Job {};
 class Contract22Job : public Job {};
 class Contract23Job : public Job {};
 class Contract24Job : public Job {};
@@ -230,6 +234,48 @@ TEST_F(Job, NBestIsWrittenAsDocumented) {
   ASSERT_EQ(finished.status, 0) << finished.err;
   EXPECT_THAT(finished.out, ContainsRegex("^0 \\|\\|\\| .* \\|\\|\\| -?[0-9.]+\n0 \\|\\|\\| "));
   EXPECT_THAT(finished.out, HasSubstr("\n1 |||  ||| "));
+}
+
+TEST_F(Contract13Job, TranslationsDoNotWriteOverTextOrModel) {
+  const std::string model = path("run/model.safetensors");
+  const std::string text = path("a");
+  std::filesystem::create_symlink(model, path("link"));
+  const std::string checkpoint =
+      std::filesystem::directory_iterator(path("run/checkpoints"))->path().string();
+  for (const std::string& output :
+       {text, model, path("link"), path("run/config.json"), path("run/recipe.yaml"), checkpoint}) {
+    const std::string before = contents_of(output);
+    const Finished finished = run({"translate", path("run"), "--input", text, "--output", output});
+    EXPECT_EQ(finished.status, 2) << output;
+    EXPECT_THAT(finished.err, HasSubstr("is the same file as "));
+    EXPECT_EQ(contents_of(output), before);
+  }
+}
+
+TEST_F(Contract13Job, AFailedTranslationLeavesTheOldOne) {
+  const std::string old = folder_->file("old", "the old translation\n");
+  const auto files = std::distance(std::filesystem::directory_iterator(path("")), {});
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "one two\n";
+  const Finished finished = run_with_file_limit(
+      {"translate", path("run"), "--output", old, "--max-extra-length", "8"}, text, 20000);
+  EXPECT_EQ(finished.status, 1) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("error: cannot write " + old + ": File too large"));
+  EXPECT_EQ(contents_of(old), "the old translation\n");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path("")), {}), files);
+}
+
+TEST_F(Contract13Job, AnInterruptedTranslationLeavesNothing) {
+  std::filesystem::create_directory(path("interrupted"));
+  const std::string fifo = path("endless");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const int writer = open(fifo.c_str(), O_RDWR | O_CLOEXEC);  // so that the text never ends
+  const Finished finished = run_until_entry(
+      {"translate", path("run"), "--input", fifo, "--output", path("interrupted/out")},
+      path("interrupted"), SIGINT);
+  close(writer);
+  EXPECT_EQ(finished.status, 128 + SIGINT) << finished.err;
+  EXPECT_TRUE(std::filesystem::is_empty(path("interrupted")));
 }
 
 TEST_F(Job, InspectAndAverage) {

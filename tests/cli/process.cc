@@ -39,7 +39,8 @@ void redirect(const std::string& path, int flags, int to) {
 /// A child process with its streams in files.
 class Child {
  public:
-  Child(const std::vector<std::string>& arguments, const std::string& input, rlim_t memory) {
+  Child(const std::vector<std::string>& arguments, const std::string& input,
+        rlim_t memory = RLIM_INFINITY, rlim_t file_size = RLIM_INFINITY) {
     const std::string in = folder_.file("in", input);
     pid_ = fork();
     if (pid_ != 0) return;
@@ -48,6 +49,8 @@ class Child {
     redirect(folder_.path("err"), O_WRONLY | O_CREAT, STDERR_FILENO);
     const rlimit limit{memory, memory};
     if (memory != RLIM_INFINITY) setrlimit(RLIMIT_AS, &limit);
+    const rlimit file_limit{file_size, file_size};
+    if (file_size != RLIM_INFINITY) setrlimit(RLIMIT_FSIZE, &file_limit);
     become_attend(arguments);
   }
   pid_t pid() const { return pid_; }
@@ -64,7 +67,12 @@ class Child {
 }  // namespace
 
 Finished run(const std::vector<std::string>& arguments, const std::string& input) {
-  return Child(arguments, input, RLIM_INFINITY).finish();
+  return Child(arguments, input).finish();
+}
+
+Finished run_with_file_limit(const std::vector<std::string>& arguments, const std::string& input,
+                             size_t bytes) {
+  return Child(arguments, input, RLIM_INFINITY, bytes).finish();
 }
 
 Finished run_in_memory(const std::vector<std::string>& arguments, size_t bytes) {
@@ -73,8 +81,17 @@ Finished run_in_memory(const std::vector<std::string>& arguments, size_t bytes) 
 
 Finished run_until_file(const std::vector<std::string>& arguments, const std::string& cue,
                         int signal) {
-  const Child child(arguments, "", RLIM_INFINITY);
+  const Child child(arguments, "");
   for (int tries = 0; tries < 6000 && !std::filesystem::exists(cue); ++tries) usleep(10000);
+  kill(child.pid(), signal);
+  return child.finish();
+}
+
+Finished run_until_entry(const std::vector<std::string>& arguments, const std::string& folder,
+                         int signal) {
+  const Child child(arguments, "");
+  for (int tries = 0; tries < 6000 && std::filesystem::is_empty(folder); ++tries) usleep(10000);
+  usleep(200000);  // until its handlers are in place
   kill(child.pid(), signal);
   return child.finish();
 }

@@ -22,9 +22,17 @@ Finished run_on_terminal(const std::vector<std::string>& arguments);
 /// Runs it with an address space of so many bytes at most.
 Finished run_in_memory(const std::vector<std::string>& arguments, size_t bytes);
 
+/// Runs it where no file may grow beyond so many bytes.
+Finished run_with_file_limit(const std::vector<std::string>& arguments, const std::string& input,
+                             size_t bytes);
+
 /// Starts it, sends it this signal as soon as the file `cue` is there, and waits for its end.
 Finished run_until_file(const std::vector<std::string>& arguments, const std::string& cue,
                         int signal);
+
+/// The same as soon as `folder` has an entry.
+Finished run_until_entry(const std::vector<std::string>& arguments, const std::string& folder,
+                         int signal);
 
 /// A folder that is removed with all that is in it.
 class TemporaryFolder {

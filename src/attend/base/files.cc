@@ -28,6 +28,8 @@ std::string_view way_out(int error_number) {
     case ENOSPC:
     case EDQUOT:
       return "; free some space there, or choose another folder";
+    case EFBIG:
+      return "; raise the limit of file sizes (ulimit -f)";
     case EROFS:
       return "; choose a folder on a file system that can be written";
     case EACCES:
@@ -98,6 +100,10 @@ AtomicFile::AtomicFile(Path path)
     const int reason = errno;
     temporary_.clear();
     fail_on_file("write", path_, reason);
+  }
+  struct stat old {};
+  if (::stat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode)) {
+    ::fchmod(file_.get(), old.st_mode & 0777);  // where that is impossible, the umask decides
   }
 }
 
@@ -217,6 +223,13 @@ std::string read_file(const Path& path, int64_t max_bytes) {
   std::string contents(static_cast<std::size_t>(bytes), '\0');
   read_at(file, path, 0, contents.data(), bytes);
   return contents;
+}
+
+std::optional<std::pair<uint64_t, uint64_t>> identity_of_file(const Path& path, int standard) {
+  struct stat status {};
+  const int result = path == "-" ? fstat(standard, &status) : ::stat(path.c_str(), &status);
+  if (result != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return std::pair<uint64_t, uint64_t>(status.st_dev, status.st_ino);
 }
 
 int64_t free_bytes(const Path& path) {

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "attend/base/error.h"
 
@@ -32,7 +34,8 @@ class FileDescriptor {
 /// A file that is complete or absent (contract 13). What is written goes to a temporary in the same
 /// folder; commit() flushes it to the disk, renames it over `path` and flushes the folder. Whatever
 /// goes wrong before that leaves the old file as it was, removes the temporary and throws an Error
-/// that names the path, the system's reason and what to do.
+/// that names the path, the system's reason and what to do. The new file has the permissions of the
+/// old one.
 class AtomicFile {
  public:
   explicit AtomicFile(Path path);
@@ -44,6 +47,8 @@ class AtomicFile {
   void write(const void* data, std::size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
   void commit();
+  /// For handlers of signals, which end the process before it can be removed.
+  const Path& temporary() const { return temporary_; }
 
  private:
   void discard() noexcept;
@@ -72,6 +77,10 @@ void read_at(const FileDescriptor& file, const Path& path, int64_t offset, void*
 
 /// The whole of a regular file. Throws Error when it has more than `max_bytes`.
 std::string read_file(const Path& path, int64_t max_bytes);
+
+/// The system's number of a file, whatever its names: device and inode. Nothing for what is missing
+/// or no regular file; "-" is `standard`, the descriptor of a standard stream.
+std::optional<std::pair<uint64_t, uint64_t>> identity_of_file(const Path& path, int standard);
 
 /// Creates the directory and its parents where they are missing. Throws Error where that is
 /// impossible or something else has the name.

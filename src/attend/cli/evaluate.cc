@@ -193,7 +193,7 @@ void EvaluateCommand::print_sentences() const {
     }
     output.write_line(json_ ? object.dump() : text);
   }
-  output.flush();
+  output.finish();
 }
 
 nlohmann::ordered_json to_json(const Score& score) {

@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "attend/base/error.h"
-#include "attend/base/files.h"
 #include "attend/base/log.h"
 #include "attend/cli/command.h"
 #include "attend/cli/output.h"
@@ -30,7 +29,8 @@ class TokenizerTrainCommand : public Command {
     options.add("input", input_, "Text, one sentence a line; .gz or not; - is standard input")
         .positional()
         .metavar("FILE");
-    options.add("output", output_, "Where the tokenizer goes").metavar("FILE");
+    options.add("output", output_, "Where the tokenizer goes; - is standard output")
+        .metavar("FILE");
     options.add("vocabulary_size", training_.vocabulary_size,
                 "Pieces, the special tokens and 256 bytes included");
     options.add("subword_model", training_.subword_model, "How pieces are found");
@@ -44,11 +44,14 @@ class TokenizerTrainCommand : public Command {
   void require() const override {
     if (input_.empty()) fail_usage("--input FILE is missing: the text to train on");
     if (output_.empty()) fail_usage("--output FILE is missing: where the tokenizer goes");
+    refuse_to_overwrite(output_, input_);
   }
 
   void run(const OptionSet&) override {
     const Tokenizer tokenizer = Tokenizer::train(training_, input_);
-    write_file(output_, tokenizer.serialized());
+    Output output(output_);
+    output.write(tokenizer.serialized());
+    output.finish();
     logger().info("{}: {} pieces", output_, tokenizer.vocabulary_size());
   }
 
@@ -70,6 +73,7 @@ class TokenizerStreamCommand : public Command {
 
   void require() const override {
     if (tokenizer_.empty()) fail_usage("--tokenizer FILE is missing: a SentencePiece model");
+    refuse_to_overwrite(output_, {tokenizer_, input_});
   }
 
   void run(const OptionSet&) override {
@@ -83,6 +87,7 @@ class TokenizerStreamCommand : public Command {
           convert(tokenizer, line, fmt::format("{}:{}", reader.name(), reader.line_number())));
       output.flush();
     }
+    output.finish();
   }
 
  protected:

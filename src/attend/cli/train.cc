@@ -30,7 +30,8 @@ class TrainCommand : public Command {
   std::string_view details() const override {
     return "The folder of a run holds the model to use (the best by validation, else the last), "
            "checkpoints,\nthe options (recipe.yaml) and logs. A run that is there goes on with its "
-           "own options; workers,\nlimits, logging and the names of files may be given anew. Ctrl-C and SIGTERM write "
+           "own options; workers,\nlimits, logging and the names of files may be given anew. "
+           "Ctrl-C and SIGTERM write "
            "a checkpoint and stop.\n"
            "Under mpirun all processes train one model together: see docs/distributed.md.\n\n"
            "Examples\n"
@@ -78,7 +79,8 @@ Assignments TrainCommand::recorded(const OptionSet& options) const {
   const std::string file = recipe_path(train_.run).string();
   const std::string kept = recipe_of_checkpoints(train_.run);
   if (kept.empty()) {
-    if (!std::filesystem::exists(file)) return {};
+    std::error_code error;  // what cannot be asked for is told by what writes there
+    if (!std::filesystem::exists(file, error)) return {};
     return parse_config(read_file(file, kMostRecipeBytes), file, options);
   }
   if (!holds_recipe(train_.run, kept)) {

@@ -9,6 +9,7 @@
 #include "attend/cli/output.h"
 #include "attend/cli/status_line.h"
 #include "attend/data/text.h"
+#include "attend/io/model_directory.h"
 #include "attend/search/load_model.h"
 #include "attend/search/translator.h"
 #include "attend/train/bench.h"
@@ -70,6 +71,9 @@ class TranslateCommand : public Command {
     if (model_.empty()) {
       fail_usage("--model DIR is missing: a model folder, or the folder of a run");
     }
+    std::vector<std::string> read = files_of_model(model_);
+    read.push_back(input_);
+    refuse_to_overwrite(output_, read);
   }
 
   void run(const OptionSet& options) override;
@@ -119,6 +123,7 @@ void TranslateCommand::run(const OptionSet&) {
         status->show(fmt::format("{} lines, {:.0f} lines/s", lines,
                                  static_cast<double>(lines) / passed.count()));
       });
+  output.finish();
   status.reset();
   const std::chrono::duration<double> passed = Clock::now() - start;
   logger().info("{} lines, {} tokens in {:.1f} s ({:.0f} tokens/s; {} workers, {})", counts.lines,

@@ -5,6 +5,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/version.h"
+#include "attend/io/checkpoint.h"
 #include "attend/models/hostile_text.h"
 
 namespace attend {
@@ -110,6 +111,19 @@ bool holds_config(const Path& path, const TransformerConfig& config) {
 }
 
 }  // namespace
+
+std::vector<std::string> files_of_model(const Path& directory) {
+  std::vector<std::string> files;
+  for (const char* name : {kConfigFile, kWeightsFile, kTokenizerFile, kSourceTokenizerFile,
+                           kTargetTokenizerFile, kRecipeFile}) {
+    if (there(directory / name)) files.push_back((directory / name).string());
+  }
+  std::error_code error;  // what is no folder has no checkpoints
+  if (!std::filesystem::is_directory(directory, error)) return files;
+  for (const CheckpointFile& each : list_checkpoints(directory))
+    files.push_back(each.path.string());
+  return files;
+}
 
 TransformerConfig load_config(const Path& path) {
   return config_from_json(read_file(path, kMaxConfigBytes), path.string());

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "attend/base/files.h"
 #include "attend/data/tokenizer.h"
@@ -16,6 +17,7 @@ inline constexpr const char* kWeightsFile = "model.safetensors";
 inline constexpr const char* kTokenizerFile = "tokenizer.model";
 inline constexpr const char* kSourceTokenizerFile = "source.tokenizer.model";
 inline constexpr const char* kTargetTokenizerFile = "target.tokenizer.model";
+inline constexpr const char* kRecipeFile = "recipe.yaml";  ///< of a run: its options
 
 /// Keys in the metadata of the weights: the fingerprints of the tokenizers they were trained with.
 inline constexpr const char* kSourceTokenizerKey = "source_tokenizer";
@@ -34,6 +36,10 @@ struct ModelFiles {
 /// tokenizer and configuration disagree on the size of the vocabulary, or the weights were saved
 /// with another tokenizer).
 ModelFiles load_model_directory(const Path& directory);
+
+/// What there is in a folder of a model's or a run's files: configuration, weights, tokenizers,
+/// checkpoints. Empty where it holds neither model nor run.
+std::vector<std::string> files_of_model(const Path& directory);
 
 /// Reads config.json, or a file like it. Throws Error.
 TransformerConfig load_config(const Path& path);
