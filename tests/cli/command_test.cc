@@ -152,12 +152,12 @@ TEST(Command, WrongCallsSayWhatIsWrong) {
 }
 
 TEST(Command, FailedJobsExitWithOne) {
-  for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{{"translate", "--model", "/no/such/model"},
-                                             {"evaluate", "--reference", "/no/such/reference"},
-                                             {"inspect", "/no/such/model"},
-                                             {"tokenizer", "encode", "/no/such/tokenizer"},
-                                             {"average", "--output", "/tmp/x", "/no/such/model"}}) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"translate", "--model", "/no/such/model"},
+           {"evaluate", "--reference", "/no/such/reference"},
+           {"inspect", "/no/such/model"},
+           {"tokenizer", "encode", "/no/such/tokenizer"},
+           {"average", "--output", "/no/such/x", "/no/such/model"}}) {
     const Finished finished = run(arguments);
     EXPECT_EQ(finished.status, 1) << arguments[0];
     EXPECT_THAT(finished.err, HasSubstr("/no/such"));

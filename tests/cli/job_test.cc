@@ -99,6 +99,7 @@ std::unique_ptr<TemporaryFolder> Job::folder_;
 Finished Job::trained_;
 
 class Contract13Job : public Job {};
+class Contract21Job : public Job {};
 class Contract22Job : public Job {};
 class Contract23Job : public Job {};
 class Contract24Job : public Job {};
@@ -294,6 +295,58 @@ TEST_F(Job, InspectAndAverage) {
   const std::vector<std::string> translate_rest = {"--quiet", "--precision", "float32"};
   EXPECT_EQ(run(with({"translate", path("same")}, translate_rest), "one two\n").out,
             run(with({"translate", path("run")}, translate_rest), "one two\n").out);
+}
+
+TEST_F(Contract13Job, AnAverageDoesNotWriteOverAModel) {
+  const std::string model = path("run/model.safetensors");
+  const std::string before = contents_of(model);
+  const Finished finished = run({"average", path("run"), "--output", path("run")});
+  EXPECT_EQ(finished.status, 2);
+  EXPECT_THAT(finished.err, HasSubstr(path("run") + " holds a model or a run already; choose "
+                                                    "another --output"));
+  EXPECT_EQ(contents_of(model), before);
+  std::filesystem::create_directory(path("occupied"));
+  folder_->file("occupied/recipe.yaml", "");
+  EXPECT_EQ(run({"average", path("run"), "--output", path("occupied")}).status, 2);
+}
+
+TEST_F(Contract13Job, AFailedAverageLeavesNoFolder) {
+  const Finished finished = run_with_file_limit(
+      {"average", path("run"), "--output", path("too_large")}, "", size_t{10} << 10);
+  EXPECT_EQ(finished.status, 1);
+  EXPECT_THAT(finished.err, HasSubstr("File too large"));
+  EXPECT_FALSE(std::filesystem::exists(path("too_large")));
+}
+
+TEST_F(Contract21Job, CheckpointsOfOtherRunsAreNotAveraged) {
+  const Finished gelu = run(with(train_arguments("gelu"), {"--activation", "gelu"}));
+  ASSERT_EQ(gelu.status, 0) << gelu.err;
+  const std::string mine = path("run/checkpoints/step-00000012.safetensors");
+  const std::string other = path("gelu/checkpoints/step-00000012.safetensors");
+  const Finished finished = run({"average", mine, other, "--output", path("mixed")});
+  EXPECT_EQ(finished.status, 1);
+  EXPECT_THAT(finished.err, HasSubstr("cannot average " + mine + " and " + other +
+                                      ": activation is relu in the first and gelu in the second"));
+  EXPECT_FALSE(std::filesystem::exists(path("mixed")));
+}
+
+TEST_F(Job, WrongArgumentsOfAverageAreNamed) {
+  const auto error_of = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "average");
+    const Finished finished = run(with(arguments, {"--output", path("x")}));
+    EXPECT_EQ(finished.status, 1);
+    return finished.err;
+  };
+  EXPECT_THAT(error_of({path("nope")}), HasSubstr("cannot open " + path("nope")));
+  EXPECT_THAT(error_of({path("a")}), HasSubstr(path("a") + " is no safetensors file"));
+  EXPECT_THAT(error_of({"--run", path("nope")}), HasSubstr("there is no folder " + path("nope")));
+  EXPECT_THAT(error_of({std::string(300, 'x')}), HasSubstr("File name too long"));
+  std::filesystem::copy(path("run/model.safetensors"), path("alone.safetensors"));
+  EXPECT_THAT(
+      error_of({path("alone.safetensors")}),
+      HasSubstr(path("alone.safetensors") + ": the configuration and tokenizers beside it"));
+  const Finished one = run({"average", path("run"), "--output", path("one")});
+  EXPECT_THAT(one.err, HasSubstr("the average of 1 model\n"));
 }
 
 TEST_F(Job, DryRunWritesNothing) {

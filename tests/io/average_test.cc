@@ -91,11 +91,45 @@ TEST(Average, RefusesOtherConfigurationsAndTokenizers) {
   expect_contains(message_of([&] {
                     average_models({folder / "a", folder / "b"});
                   }),
-                  "their config.json differ");
+                  "heads is 2 in the first and 1 in the second");
   expect_contains(message_of([&] {
                     average_models({folder / "a", folder / "c"});
                   }),
                   "the source_tokenizer of the first is");
+}
+
+TEST(Average, RefusesCheckpointsAndWeightsOfOtherModels) {
+  const TemporaryFolder folder;
+  const TransformerConfig relu = small_config();
+  TransformerConfig gelu = relu;
+  gelu.activation = Activation::kGelu;
+  const auto save = [&](const char* name, const std::map<std::string, std::string>& metadata) {
+    NamedTensors tensors;
+    for (const auto& [weight, tensor] : small_weights(relu)) {
+      tensors.emplace_back(std::string(kWeightsPrefix) + weight, tensor);
+    }
+    save_checkpoint(folder / name, 1, tensors, {}, metadata);
+    return checkpoint_path(folder / name, 1);
+  };
+  const Tokenizer& tokenizer = *small_tokenizer();
+  const Path mine = save("mine", model_metadata(relu, tokenizer, tokenizer));
+  const Path other = save("other", model_metadata(gelu, tokenizer, tokenizer));
+  const Path foreign = save("foreign", model_metadata(relu, tokenizer, *small_tokenizer(305)));
+  const std::string message = message_of([&] { average_models({mine, other}); });
+  expect_contains(message, "cannot average " + mine.string() + " and " + other.string());
+  expect_contains(message, "activation is relu in the first and gelu in the second");
+  expect_contains(message_of([&] {
+                    average_models({mine, foreign});
+                  }),
+                  "the target_tokenizer of the first is");
+  EXPECT_NO_THROW(average_models({mine, mine, save("old", {})}));  // that says nothing
+
+  save_model_directory(folder / "model", gelu, small_tokenizer(), small_tokenizer(),
+                       small_weights(gelu));
+  expect_contains(message_of([&] {
+                    average_models({mine, folder / "model" / kWeightsFile});
+                  }),
+                  "activation is relu in the first and gelu in the second");
 }
 
 }  // namespace

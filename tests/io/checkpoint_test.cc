@@ -114,7 +114,8 @@ TEST(Contract13, NoReadableCheckpointIsAnError) {
   const CapturedLog log;
   const std::string message = message_of([&] { load_latest_checkpoint(run.path()); });
   expect_contains(message, "none of the 2 checkpoints in " + (run / "checkpoints").string());
-  expect_contains(message, checkpoint_path(run.path(), 20).string() + " has 0 bytes");
+  expect_contains(message, checkpoint_path(run.path(), 20).string() +
+                               " is no safetensors file: it has 0 bytes");
 }
 
 TEST(Contract13, ADamagedLaterCheckpointDoesNotOutliveGoodOnes) {

@@ -44,7 +44,8 @@ TEST(Inspect, DescribesACheckpoint) {
 TEST(Inspect, RefusesOtherFiles) {
   const TemporaryFolder folder;
   put(folder / "text", "a text that is no model, whatever it may be");
-  expect_contains(message_of([&] { inspect(folder / "text"); }), "it is no safetensors file");
+  expect_contains(message_of([&] { inspect(folder / "text"); }),
+                  (folder / "text").string() + " is no safetensors file");
   expect_contains(message_of([&] { inspect(folder / "missing"); }), "No such file");
   expect_contains(message_of([&] { inspect(folder.path()); }), "is not a complete model directory");
 }

@@ -124,6 +124,42 @@ TEST(Contract21, WeightsOfAnotherConfiguration) {
                               saved, (folder / kConfigFile).string(), parameter_count(config)));
 }
 
+TEST(Contract21, AnotherConfigurationOfTheSameSize) {
+  const TemporaryFolder folder;
+  const TransformerConfig config = small_config();
+  save_model_directory(folder.path(), config, small_tokenizer(), small_tokenizer(),
+                       small_weights(config));
+  TransformerConfig other = config;
+  other.norm = NormPlacement::kPost;
+  other.activation = Activation::kGelu;
+  put(folder / kConfigFile, to_json(other));
+  const std::string message = message_of([&] { load_model_directory(folder.path()); });
+  expect_contains(message, (folder / kConfigFile).string() + " is not the one that " +
+                               (folder / kWeightsFile).string() + " was saved with");
+  expect_contains(message, "activation is gelu in the first and relu in the second");
+
+  // The same meaning in other words, as another version may write it.
+  std::string text = to_json(config);
+  text.replace(text.find("\n  "), 3, " ");
+  put(folder / kConfigFile, text);
+  EXPECT_EQ(load_model_directory(folder.path()).config, config);
+
+  // Weights that do not say it, of earlier versions, are taken as they are.
+  put(folder / kConfigFile, to_json(other));
+  write_safetensors(folder / kWeightsFile, small_weights(config));
+  EXPECT_EQ(load_model_directory(folder.path()).config, other);
+}
+
+TEST(Contract19ModelDirectory, AHostileConfigurationInTheWeightsIsRefused) {
+  const TemporaryFolder folder;
+  const TransformerConfig config = small_config();
+  save_model_directory(folder.path(), config, small_tokenizer(), small_tokenizer(),
+                       small_weights(config));
+  write_safetensors(folder / kWeightsFile, small_weights(config), {{kConfigKey, "[[[["}});
+  expect_contains(message_of([&] { load_model_directory(folder.path()); }),
+                  "attend_config in its metadata: ");
+}
+
 TEST(Contract21, AnotherTokenizerOfTheSameSize) {
   const TemporaryFolder folder;
   save_joint(folder.path());

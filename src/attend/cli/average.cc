@@ -35,6 +35,8 @@ class AverageCommand : public Command {
   std::vector<Path> paths() const;
   /// The folder that has configuration and tokenizer of a path.
   static Path home_of(const Path& path);
+  static ModelFiles home_files(const Path& path);
+  void save(const ModelFiles& first, const NamedTensors& weights) const;
 
   std::vector<std::string> models_;
   std::string run_;
@@ -48,10 +50,17 @@ void AverageCommand::require() const {
   }
   if (last_ < 1) fail_usage("last: found {}, expected a whole number of at least 1", last_);
   if (output_.empty()) fail_usage("--output DIR is missing: the model folder to write");
+  if (!files_of_model(output_).empty()) {
+    fail_usage("output: {} holds a model or a run already; choose another --output", output_);
+  }
 }
 
 std::vector<Path> AverageCommand::paths() const {
   if (run_.empty()) return {models_.begin(), models_.end()};
+  std::error_code error;
+  if (!std::filesystem::is_directory(run_, error)) {
+    fail("run: there is no folder {}; expected the folder of a run", run_);
+  }
   const std::vector<CheckpointFile> checkpoints = list_checkpoints(run_);
   if (static_cast<int64_t>(checkpoints.size()) < last_) {
     fail("{} has {} checkpoints, expected at least {} (--last)", run_, checkpoints.size(), last_);
@@ -64,17 +73,44 @@ std::vector<Path> AverageCommand::paths() const {
 }
 
 Path AverageCommand::home_of(const Path& path) {
-  if (std::filesystem::is_directory(path)) return path;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return path;
   const Path folder = path.has_parent_path() ? path.parent_path() : Path(".");
   return folder.filename() == "checkpoints" ? folder / ".." : folder;
 }
 
+ModelFiles AverageCommand::home_files(const Path& path) {
+  const Path home = home_of(path);
+  if (home == path) return load_model_directory(home);
+  SafetensorsFile::open(path);  // what is wrong with the argument itself is told as that
+  try {
+    return load_model_directory(home);
+  } catch (const Error& error) {
+    fail("{}: the configuration and tokenizers beside it cannot be used: {}", path.string(),
+         error.what());
+  }
+}
+
+/// All or nothing: what was written is removed where something could not be.
+void AverageCommand::save(const ModelFiles& first, const NamedTensors& weights) const {
+  std::error_code error;
+  const bool is_new = !std::filesystem::exists(output_, error);
+  try {
+    save_model_directory(output_, first.config, first.source_tokenizer, first.target_tokenizer,
+                         weights);
+  } catch (...) {
+    for (const std::string& file : files_of_model(output_)) std::filesystem::remove(file, error);
+    if (is_new) std::filesystem::remove(output_, error);
+    throw;
+  }
+}
+
 void AverageCommand::run(const OptionSet&) {
   const std::vector<Path> inputs = paths();
-  const ModelFiles first = load_model_directory(home_of(inputs[0]));
-  save_model_directory(output_, first.config, first.source_tokenizer, first.target_tokenizer,
-                       average_models(inputs));
-  logger().info("{}: the average of {} models", output_, inputs.size());
+  const ModelFiles first = home_files(inputs[0]);
+  save(first, average_models(inputs));
+  logger().info("{}: the average of {} model{}", output_, inputs.size(),
+                inputs.size() == 1 ? "" : "s");
 }
 
 }  // namespace

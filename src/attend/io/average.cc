@@ -36,7 +36,7 @@ Source open_source(const Path& path) {
   SafetensorsFile file = SafetensorsFile::open(folder ? path / kWeightsFile : path);
   Source source{std::move(file), {}, {}, {}};
   source.prefix = prefix_of(source.file);
-  if (folder) source.config = load_config(path / kConfigFile);
+  source.config = folder ? load_config(path / kConfigFile) : config_in(source.file);
   for (const auto& [name, tensor] : source.file.tensors()) {
     if (name.starts_with(source.prefix)) source.names.push_back(name.substr(source.prefix.size()));
   }
@@ -69,7 +69,7 @@ void check_same_model(const Source& first, const Source& other) {
     }
   }
   if (first.config && other.config && *first.config != *other.config) {
-    fail("{}: their {} differ", both, kConfigFile);
+    fail("{}: {}", both, differences(*first.config, *other.config));
   }
   for (const char* key : {kSourceTokenizerKey, kTargetTokenizerKey}) {
     const auto left = first.file.metadata().find(key);

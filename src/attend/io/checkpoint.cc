@@ -99,7 +99,8 @@ Path checkpoint_path(const Path& run_directory, int64_t step) {
 }
 
 void save_checkpoint(const Path& run_directory, int64_t step, const NamedTensors& tensors,
-                     const nlohmann::json& state) {
+                     const nlohmann::json& state,
+                     const std::map<std::string, std::string>& metadata) {
   const Path path = checkpoint_path(run_directory, step);
   std::string text;
   try {
@@ -112,11 +113,12 @@ void save_checkpoint(const Path& run_directory, int64_t step, const NamedTensors
          text.size(), kMaxStateBytes);
   }
   ensure_directory(run_directory / kFolder);
-  write_safetensors(path, tensors,
-                    {{kFormatKey, std::to_string(kCheckpointFormat)},
-                     {kVersionKey, std::string(kVersion)},
-                     {kStepKey, std::to_string(step)},
-                     {kStateKey, std::move(text)}});
+  std::map<std::string, std::string> complete = {{kFormatKey, std::to_string(kCheckpointFormat)},
+                                                 {kVersionKey, std::string(kVersion)},
+                                                 {kStepKey, std::to_string(step)},
+                                                 {kStateKey, std::move(text)}};
+  complete.insert(metadata.begin(), metadata.end());
+  write_safetensors(path, tensors, complete);
   set_later_ones_aside(run_directory, step);
 }
 

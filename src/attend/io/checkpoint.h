@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,10 +38,12 @@ struct Checkpoint {
 Path checkpoint_path(const Path& run_directory, int64_t step);
 
 /// Writes one checkpoint, complete or absent. `state` is opaque here, at most 16 MiB of JSON (which
-/// has no NaN or infinity: they come back as null). Checkpoints of later steps, which a run that
-/// saves this one was not able to use, are renamed to `*.damaged` with a warning.
+/// has no NaN or infinity: they come back as null). `metadata`, that of model_metadata(), says
+/// which model it is of. Checkpoints of later steps, which a run that saves this one was not able
+/// to use, are renamed to `*.damaged` with a warning.
 void save_checkpoint(const Path& run_directory, int64_t step, const NamedTensors& tensors,
-                     const nlohmann::json& state);
+                     const nlohmann::json& state,
+                     const std::map<std::string, std::string>& metadata = {});
 
 /// By step, the oldest first. A missing folder is an empty list.
 std::vector<CheckpointFile> list_checkpoints(const Path& run_directory);

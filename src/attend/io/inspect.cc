@@ -42,10 +42,11 @@ std::string describe_tokenizer(const char* label, const Tokenizer& tokenizer) {
 }
 
 std::string describe_metadata(const SafetensorsFile& file) {
-  if (file.metadata().empty()) return {};
-  std::string text = "metadata\n";
+  std::string text;
   constexpr std::size_t kMost = 2000;
   for (const auto& [key, value] : file.metadata()) {
+    if (key == kConfigKey) continue;  // shown as what it is
+    text += text.empty() ? "metadata\n" : "";
     text += fmt::format("  {}: {}\n", shown(key), shown(value, kMost));
   }
   return text;
@@ -92,8 +93,13 @@ std::string describe_tensors(const SafetensorsFile& file) {
   return text + describe_total("total", all);
 }
 
-std::string describe_file(const SafetensorsFile& file) {
+std::string describe_contents(const SafetensorsFile& file) {
   return describe_metadata(file) + describe_tensors(file);
+}
+
+std::string describe_file(const SafetensorsFile& file) {
+  const std::optional<TransformerConfig> config = config_in(file);
+  return (config ? describe_config(*config) : "") + describe_contents(file);
 }
 
 std::string describe_directory(const Path& path) {
@@ -105,7 +111,7 @@ std::string describe_directory(const Path& path) {
     text += describe_tokenizer("source tokenizer", *files.source_tokenizer);
     text += describe_tokenizer("target tokenizer", *files.target_tokenizer);
   }
-  text += describe_file(files.weights);
+  text += describe_contents(files.weights);
   for (const CheckpointFile& each : list_checkpoints(path)) {
     std::error_code error;
     const auto bytes = std::filesystem::file_size(each.path, error);

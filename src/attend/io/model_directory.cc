@@ -6,6 +6,7 @@
 #include "attend/base/error.h"
 #include "attend/base/version.h"
 #include "attend/io/checkpoint.h"
+#include "attend/models/config_fields.h"
 #include "attend/models/hostile_text.h"
 
 namespace attend {
@@ -75,6 +76,14 @@ void check_fingerprint(const SafetensorsFile& weights, const char* key, const Pa
       shown(tokenizer.fingerprint()));
 }
 
+void check_config(const SafetensorsFile& weights, const TransformerConfig& config,
+                  const Path& directory) {
+  const std::optional<TransformerConfig> saved = config_in(weights);
+  if (!saved || *saved == config) return;
+  fail("{} is not the one that {} was saved with: {}; bring back the right one",
+       (directory / kConfigFile).string(), weights.path().string(), differences(config, *saved));
+}
+
 void check_weight_count(const SafetensorsFile& weights, const TransformerConfig& config,
                         const Path& directory) {
   int64_t found = 0;
@@ -112,6 +121,44 @@ bool holds_config(const Path& path, const TransformerConfig& config) {
 
 }  // namespace
 
+std::map<std::string, std::string> model_metadata(const TransformerConfig& config,
+                                                  const Tokenizer& source_tokenizer,
+                                                  const Tokenizer& target_tokenizer) {
+  return {{kConfigKey, to_json(config)},
+          {kSourceTokenizerKey, source_tokenizer.fingerprint()},
+          {kTargetTokenizerKey, target_tokenizer.fingerprint()}};
+}
+
+std::optional<TransformerConfig> config_in(const SafetensorsFile& file) {
+  const auto found = file.metadata().find(kConfigKey);
+  if (found == file.metadata().end()) return std::nullopt;
+  return config_from_json(found->second,
+                          fmt::format("{}: {} in its metadata", file.path().string(), kConfigKey));
+}
+
+std::string differences(const TransformerConfig& first, const TransformerConfig& second) {
+  std::vector<std::string> values;
+  std::vector<std::string> lines;
+  const auto text_of = [](const auto& field) {
+    if constexpr (std::is_enum_v<std::decay_t<decltype(field)>>) {
+      return std::string(name_of(field));
+    } else {
+      return fmt::format("{}", field);
+    }
+  };
+  visit_fields(first, [&](const char*, const auto& field) { values.push_back(text_of(field)); });
+  auto value = values.begin();
+  visit_fields(second, [&](const char* name, const auto& field) {
+    const std::string other = text_of(field);
+    if (*value != other) {
+      lines.push_back(
+          fmt::format("{} is {} in the first and {} in the second", name, *value, other));
+    }
+    ++value;
+  });
+  return fmt::format("{}", fmt::join(lines, ", "));
+}
+
 std::vector<std::string> files_of_model(const Path& directory) {
   std::vector<std::string> files;
   for (const char* name : {kConfigFile, kWeightsFile, kTokenizerFile, kSourceTokenizerFile,
@@ -143,6 +190,7 @@ ModelFiles load_model_directory(const Path& directory) {
   check_vocabulary(directory, "source", source_path, *source, config.source_vocabulary_size);
   check_vocabulary(directory, "target", target_path, *target, config.target_vocabulary_size);
   check_weight_count(weights, config, directory);
+  check_config(weights, config, directory);
   check_fingerprint(weights, kSourceTokenizerKey, source_path, *source);
   check_fingerprint(weights, kTargetTokenizerKey, target_path, *target);
   return {config, std::move(source), std::move(target), std::move(weights)};
@@ -181,10 +229,9 @@ void save_model_directory(const Path& directory, const TransformerConfig& config
   for (const Path& path : foreign) remove_file(path);
   for (const FileToWrite& file : changed) write_file(file.path, file.contents);
 
-  auto complete = metadata;
+  auto complete = model_metadata(config, *source_tokenizer, *target_tokenizer);
+  complete.insert(metadata.begin(), metadata.end());
   complete[kVersionKey] = kVersion;
-  complete[kSourceTokenizerKey] = source_tokenizer->fingerprint();
-  complete[kTargetTokenizerKey] = target_tokenizer->fingerprint();
   write_safetensors(directory / kWeightsFile, weights, complete);
 }
 

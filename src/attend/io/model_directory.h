@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,9 @@ inline constexpr const char* kSourceTokenizerFile = "source.tokenizer.model";
 inline constexpr const char* kTargetTokenizerFile = "target.tokenizer.model";
 inline constexpr const char* kRecipeFile = "recipe.yaml";  ///< of a run: its options
 
-/// Keys in the metadata of the weights: the fingerprints of the tokenizers they were trained with.
+/// Keys in the metadata of weights and checkpoints, which tie them to their model: config.json as a
+/// text, and the fingerprints of the tokenizers that they were trained with.
+inline constexpr const char* kConfigKey = "attend_config";
 inline constexpr const char* kSourceTokenizerKey = "source_tokenizer";
 inline constexpr const char* kTargetTokenizerKey = "target_tokenizer";
 
@@ -34,8 +37,20 @@ struct ModelFiles {
 /// Opens a model directory, or the root of a run directory, which holds the same files. Throws
 /// Error: a file is missing (named), damaged, or of another model than the others (contract 21:
 /// tokenizer and configuration disagree on the size of the vocabulary, or the weights were saved
-/// with another tokenizer).
+/// with another tokenizer or configuration).
 ModelFiles load_model_directory(const Path& directory);
+
+/// The metadata under those keys. Files that lack them, of earlier versions or other programs, are
+/// taken as they are.
+std::map<std::string, std::string> model_metadata(const TransformerConfig& config,
+                                                  const Tokenizer& source_tokenizer,
+                                                  const Tokenizer& target_tokenizer);
+
+/// The configuration in a file's metadata, where there is one. Throws Error where it is damaged.
+std::optional<TransformerConfig> config_in(const SafetensorsFile& file);
+
+/// "activation is relu in the first and gelu in the second", for all fields that differ.
+std::string differences(const TransformerConfig& first, const TransformerConfig& second);
 
 /// What there is in a folder of a model's or a run's files: configuration, weights, tokenizers,
 /// checkpoints. Empty where it holds neither model nor run.

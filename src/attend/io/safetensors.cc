@@ -105,15 +105,15 @@ SafetensorsFile SafetensorsFile::open(const Path& path) {
   contents->file = open_file(path);
   contents->bytes = size_of_file(contents->file, path);
   if (contents->bytes < kLengthBytes) {
-    fail("{} has {} bytes, fewer than the header of a safetensors file", path.string(),
+    fail("{} is no safetensors file: it has {} bytes, fewer than the header of one", path.string(),
          contents->bytes);
   }
   uint64_t length = 0;
   read_at(contents->file, path, 0, &length, kLengthBytes);
   if (length > static_cast<uint64_t>(kMaxHeaderBytes)) {
     fail(
-        "{}: the header is said to have {} bytes, and at most {} are allowed: it is no "
-        "safetensors file, or it is damaged",
+        "{} is no safetensors file, or it is damaged: its first 8 bytes say that the header has {} "
+        "bytes, and at most {} are allowed",
         path.string(), length, kMaxHeaderBytes);
   }
   const int64_t data_begin = kLengthBytes + static_cast<int64_t>(length);

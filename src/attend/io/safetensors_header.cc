@@ -256,7 +256,7 @@ std::optional<int64_t> element_bytes(std::string_view dtype) {
 SafetensorsHeader parse_safetensors_header(std::string_view json, int64_t data_begin,
                                            int64_t data_bytes, const Path& path) {
   if (!json.starts_with('{')) {
-    fail("{}: the header begins with {}; expected \"{{\": it is no safetensors file", path.string(),
+    fail("{} is no safetensors file: its header begins with {}; expected \"{{\"", path.string(),
          shown(json.substr(0, 8)));
   }
   HeaderParser parser(path);

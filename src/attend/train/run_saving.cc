@@ -28,7 +28,8 @@ void Run::checkpoint(bool scheduled) {
     state_.last_checkpoint = state_.done;
     state_.note_scheduled(step, std::max(options_.keep_last, options_.average_last));
   }
-  save_run(run_, state_, *model_, *engine_);
+  save_run(run_, state_, *model_, *engine_,
+           model_metadata(options_.model, *data_.tokenizers.source, *data_.tokenizers.target));
   std::set<int64_t> keep(state_.scheduled.begin(), state_.scheduled.end());
   if (state_.best_update > 0) keep.insert(state_.best_update);
   prune_checkpoints(run_, 1, keep);

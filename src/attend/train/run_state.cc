@@ -97,7 +97,8 @@ RunState RunState::from_json(const json& from, const std::string& file_name) {
   }
 }
 
-void save_run(const Path& run, const RunState& state, const Transformer& model, Engine& engine) {
+void save_run(const Path& run, const RunState& state, const Transformer& model, Engine& engine,
+              const std::map<std::string, std::string>& metadata) {
   const ParameterSet& parameters = model.parameters();
   const OptimizerState optimizer = engine.gather_state();
   NamedTensors tensors;
@@ -107,7 +108,7 @@ void save_run(const Path& run, const RunState& state, const Transformer& model, 
   if (optimizer.average.defined()) {
     append(tensors, kAveragePrefix, parameters, optimizer.average);
   }
-  save_checkpoint(run, state.done.updates, tensors, state.to_json());
+  save_checkpoint(run, state.done.updates, tensors, state.to_json(), metadata);
 }
 
 RunState restore_run(const Checkpoint& checkpoint, Transformer& model, Engine& engine) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,8 +48,10 @@ struct RunState {
   static RunState from_json(const nlohmann::json& json, const std::string& file_name);
 };
 
-/// Writes weights, moments, moving average and state as the checkpoint of this update.
-void save_run(const Path& run, const RunState& state, const Transformer& model, Engine& engine);
+/// Writes weights, moments, moving average and state as the checkpoint of this update. `metadata`,
+/// that of model_metadata(), says which model it is of.
+void save_run(const Path& run, const RunState& state, const Transformer& model, Engine& engine,
+              const std::map<std::string, std::string>& metadata = {});
 /// Fills model and engine from a checkpoint. Throws Error where it is of another model.
 RunState restore_run(const Checkpoint& checkpoint, Transformer& model, Engine& engine);
 
