@@ -41,7 +41,11 @@ format:
 	@scripts/install-deps.sh dev
 	git ls-files '*.cc' '*.h' | xargs clang-format -i
 
-install: release
+# The tests are not built for it.
+install:
+	@scripts/install-deps.sh
+	cmake --preset release
+	cmake --build --preset release --parallel $(JOBS) --target attend attend_cli
 	cmake --install build/release --prefix $(PREFIX)
 
 clean:
