@@ -95,7 +95,7 @@ bool holds_foreign_model(const Path& folder) {
   return there(kWeightsFile) && !there("log.jsonl") && !there("checkpoints");
 }
 
-Path recipe_path(const Path& run) { return run / "recipe.yaml"; }
+Path recipe_path(const Path& run) { return run / kRecipeFile; }
 
 std::string recipe_of_checkpoints(const Path& run) {
   const std::vector<CheckpointFile> files = list_checkpoints(run);
