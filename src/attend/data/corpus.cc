@@ -139,7 +139,7 @@ Contents read_with_cache(const CorpusOptions& options, const PairTokenizer& toke
 ParallelCorpus ParallelCorpus::load(const CorpusOptions& options, const Tokenizer& source_tokenizer,
                                     const Tokenizer& target_tokenizer) {
   options.validate();
-  for (const ParallelFiles& files : options.corpora) files.check();
+  for (const ParallelFiles& files : options.corpora) files.refuse_pipes();
   const PairTokenizer tokenize(options, source_tokenizer, target_tokenizer);
   Contents contents = [&] {
     if (options.cache.empty()) return read_without_cache(options, tokenize);

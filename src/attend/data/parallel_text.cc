@@ -49,10 +49,14 @@ std::vector<std::string> ParallelFiles::paths() const {
   return tsv.empty() ? std::vector{source, target} : std::vector{tsv};
 }
 
-void ParallelFiles::check() const {
+void ParallelFiles::refuse_pipes() const {
   check_names(*this);
+  for (const std::string& path : paths()) refuse_pipe(path);
+}
+
+void ParallelFiles::check() const {
+  refuse_pipes();
   for (const std::string& path : paths()) {
-    refuse_pipe(path);
     std::string line;
     LineReader(path, {.refuse_binary = true}).next(line);
   }
@@ -60,7 +64,7 @@ void ParallelFiles::check() const {
 
 ParallelReader::ParallelReader(const ParallelFiles& files, bool skip_bad_lines)
     : skip_bad_lines_(skip_bad_lines) {
-  files.check();
+  files.refuse_pipes();
   constexpr ReadOptions options{.refuse_binary = true};
   if (!files.tsv.empty()) {
     source_ = std::make_unique<LineReader>(files.tsv, options);

@@ -24,9 +24,11 @@ struct ParallelFiles {
   std::string name() const;
   /// The files: two, or the TSV alone.
   std::vector<std::string> paths() const;
-  /// Text for training is read more than once, and again when a run is resumed. Throws Error for
-  /// standard input, a pipe or a device, and for a file that cannot be opened or does not start as
-  /// text does. Reads no more than a line of each.
+  /// Text for training is read more than once, and again when a run is resumed: throws Error for
+  /// standard input, a pipe or a device. Opens nothing.
+  void refuse_pipes() const;
+  /// The same for a file that cannot be opened or does not start as text does. Reads no more than a
+  /// line of each.
   void check() const;
 };
 
@@ -34,7 +36,7 @@ struct ParallelFiles {
 class ParallelReader {
  public:
   /// `skip_bad_lines`: leave out and count TSV lines without exactly one tab. Throws Error as
-  /// ParallelFiles::check.
+  /// ParallelFiles::refuse_pipes.
   ParallelReader(const ParallelFiles& files, bool skip_bad_lines);
 
   /// The next pair; false at the end. Throws Error: one file has more lines than the other (naming
