@@ -154,7 +154,7 @@ TEST_F(Contract23Job, TheLogOfARunHasWhatWasPrinted) {
   int lines = 0;
   for (std::string line; std::getline(printed, line); ++lines) EXPECT_THAT(log, HasSubstr(line));
   EXPECT_GT(lines, 5);
-  EXPECT_THAT(log, HasSubstr("attend train: preset tiny"));
+  EXPECT_THAT(log, HasSubstr("attend train: vocabulary_size 300, preset tiny"));
   EXPECT_THAT(log, HasSubstr("finished: stop_after 12u reached"));
 }
 

@@ -20,7 +20,7 @@ class BadData : public testing::Test {
       const Finished finished = run_attend_command(arguments);
       EXPECT_EQ(finished.status, 1) << finished.err;
       EXPECT_EQ(finished.out, "");
-      const bool trains = finished.err.find("training a") != std::string::npos;
+      const bool trains = finished.err.find("training a joint") != std::string::npos;
       EXPECT_FALSE(options.tokenizer.empty() && trains) << finished.err;
       const std::size_t at = finished.err.find("error: ");
       ASSERT_NE(at, std::string::npos) << finished.err;

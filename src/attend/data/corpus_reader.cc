@@ -36,6 +36,8 @@ CorpusReader::CorpusReader(const CorpusOptions& options, const PairTokenizer& to
 }
 
 void CorpusReader::read() {
+  // Of the last corpus, too, before hours go into the first.
+  for (const ParallelFiles& files : options_.corpora) files.check();
   for (std::size_t i = 0; i < options_.corpora.size(); ++i) {
     const ParallelFiles& files = options_.corpora[i];
     if (i == summary_.parts.size()) {

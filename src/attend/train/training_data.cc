@@ -131,7 +131,7 @@ TrainingData with_validation(const TrainOptions& options, TrainingData data) {
 }  // namespace
 
 void check_texts(const TrainOptions& options) {
-  for (const ParallelFiles& files : training_files(options)) files.check();
+  for (const ParallelFiles& files : training_files(options)) files.refuse_pipes();
   if (const auto valid = validation_files(options)) {
     read_parallel_text(*valid, options.skip_bad_lines);
   }
@@ -139,7 +139,10 @@ void check_texts(const TrainOptions& options) {
 
 Tokenizers make_tokenizers(const TrainOptions& options, const std::atomic<bool>* stop,
                            int64_t most_pairs) {
-  const auto trained = [&](Side side) { return train_tokenizer(options, side, stop, most_pairs); };
+  const auto trained = [&](Side side) {
+    for (const ParallelFiles& files : training_files(options)) files.check();
+    return train_tokenizer(options, side, stop, most_pairs);
+  };
   const auto load = [](const std::string& path) {
     return std::make_shared<const Tokenizer>(Tokenizer::load(path));
   };

@@ -27,9 +27,9 @@ struct TrainingData {
   std::string valid_fingerprint;  ///< of that text; empty without validation data
 };
 
-/// What can be said of the texts at once, before what takes long: that the files are there, can be
-/// read again and start as text does (ParallelFiles::check), and that the validation text is whole.
-/// Throws Error.
+/// What can be said of the texts at once, before what takes long, and without a look into training
+/// text that a cache stands for: that it can be read again (ParallelFiles::refuse_pipes), and that
+/// the validation text is whole. Throws Error.
 void check_texts(const TrainOptions& options);
 
 /// Loads the tokenizers that the options name, or trains them on the training text: all of it, or
