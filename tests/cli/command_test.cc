@@ -140,6 +140,15 @@ TEST(Command, WrongCallsSayWhatIsWrong) {
       {{"average", "--output", "x"}, "either --run DIR or the models"},
       {{"inspect"}, "MODEL is missing"},
       {{"bench", "train", "--steps", "0"}, "steps: found 0"},
+      {{"bench", "train", "--vocabulary-size", "3"}, "vocabulary_size: found 3, expected from 4"},
+      {{"bench", "train", "--vocabulary-size", "2"}, "vocabulary_size: found 2, expected from 4"},
+      {{"bench", "train", "--pairs", "1000000000000"},
+       "pairs: found 1000000000000, expected from 1 to 312500"},
+      {{"bench", "train", "--source-length", "1025"}, "source_length: found 1025"},
+      {{"bench", "train", "--lanes", "129"}, "lanes: found 129, expected from 1 to 128"},
+      {{"translate", "x", "--beam-size", "1000000"}, "beam_size: found 1000000"},
+      {{"evaluate", "--resamples", "1000000000000"}, "resamples: found 1000000000000"},
+      {{"evaluate", "--resamples", "0"}, "resamples: found 0, expected from 1 to 1000000"},
       {{"bench", "train", "--warmup=-1"}, "warmup: found -1"},
   };
   for (const Case& each : cases) {

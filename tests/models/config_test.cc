@@ -95,6 +95,8 @@ TEST(Config, ValidateNamesEveryFieldOutOfBounds) {
       {"d_k is -1", [](auto& c) { c.d_k = -1; }},
       {"d_v is 16385", [](auto& c) { c.d_v = 16385; }},
       {"max_length is 1;", [](auto& c) { c.max_length = 1; }},
+      {"max_length is 16777216; with d_model 128 it must be at most 1048576",
+       [](auto& c) { c.max_length = 1 << 24; }},
       {"dropout is 1;", [](auto& c) { c.dropout = 1; }},
       {"attention_dropout is -0.1", [](auto& c) { c.attention_dropout = -0.1F; }},
       {"ffn_dropout is 2", [](auto& c) { c.ffn_dropout = 2; }},
@@ -126,7 +128,7 @@ TEST(Config, LargestConfigurationDoesNotOverflow) {
   config.d_ff = 1 << 20;
   config.heads = 1 << 10;
   config.d_k = config.d_v = 1 << 14;
-  config.max_length = 1 << 24;
+  config.max_length = 1 << 10;
   config.validate();
   EXPECT_GT(parameter_count(config), int64_t{1} << 50);
   EXPECT_LT(parameter_count(config), int64_t{1} << 56);

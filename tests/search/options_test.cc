@@ -27,6 +27,8 @@ TEST(SearchOptions, ErrorsNameTheOption) {
   SearchOptions options;
   options.beam_size = 0;
   EXPECT_EQ(complaint(options), "beam_size: found 0, expected a whole number of at least 1");
+  options.beam_size = 1001;
+  EXPECT_EQ(complaint(options), "beam_size: found 1001, expected a whole number of at most 1000");
   options = {};
   options.n_best = 5;
   EXPECT_EQ(complaint(options),

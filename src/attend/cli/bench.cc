@@ -1,5 +1,7 @@
 #include "attend/train/bench.h"
 
+#include <algorithm>
+
 #include "attend/base/error.h"
 #include "attend/cli/command.h"
 #include "attend/cli/output.h"
@@ -48,15 +50,7 @@ class BenchTrainCommand : public Command {
     Command::resolve(options, config, flags);
     bench_.model.source_vocabulary_size = bench_.model.target_vocabulary_size = vocabulary_size_;
     bench_.model.validate();
-    for (const char* name : {"pairs", "source_length", "target_length", "steps", "lanes"}) {
-      const std::string value = options.find(name)->value_text();
-      if (parse_count(value) < 1) fail_usage("{}: found {}, expected at least 1", name, value);
-    }
-    if (bench_.warmup < 0) fail_usage("warmup: found {}, expected at least 0", bench_.warmup);
-    if (bench_.lanes > bench_.pairs) {
-      fail_usage("lanes: found {}, expected at most pairs, which is {}", bench_.lanes,
-                 bench_.pairs);
-    }
+    check_bounds();
   }
 
   void run(const OptionSet&) override {
@@ -65,6 +59,25 @@ class BenchTrainCommand : public Command {
   }
 
  private:
+  void check_bounds() const {
+    constexpr int64_t kLeastVocabulary = 4;  // three tokens are special
+    constexpr int64_t kMostSteps = 1'000'000;
+    constexpr int64_t kMostTokens = 10'000'000;
+    const auto within = [](const char* name, int64_t value, int64_t least, int64_t most) {
+      if (value < least || value > most) {
+        fail_usage("{}: found {}, expected from {} to {}", name, value, least, most);
+      }
+    };
+    within("vocabulary_size", vocabulary_size_, kLeastVocabulary, kMostTokens);
+    within("source_length", bench_.source_length, 1, bench_.model.max_length);
+    within("target_length", bench_.target_length, 1, bench_.model.max_length);
+    within("pairs", bench_.pairs, 1,
+           std::max<int64_t>(1, kMostTokens / (bench_.source_length + bench_.target_length)));
+    within("steps", bench_.steps, 1, kMostSteps);
+    within("warmup", bench_.warmup, 0, kMostSteps);
+    within("lanes", bench_.lanes, 1, bench_.pairs);
+  }
+
   TrainBenchOptions bench_ = train_bench_options("tiny");
   int64_t vocabulary_size_ = bench_.model.source_vocabulary_size;
   bool json_ = false;

@@ -108,6 +108,10 @@ void EvaluateCommand::resolve(const OptionSet& options, const Assignments& confi
   Command::resolve(options, config, flags);
   bleu_.lowercase = lowercase_;
   if (width_ < 0 || width_ > 15) fail_usage("width: found {}, expected from 0 to 15", width_);
+  constexpr int64_t kMostResamples = 1'000'000;
+  if (bootstrap_.resamples < 1 || bootstrap_.resamples > kMostResamples) {
+    fail_usage("resamples: found {}, expected from 1 to {}", bootstrap_.resamples, kMostResamples);
+  }
   if (metrics_.empty()) fail_usage("metrics: found none, expected at least one");
   if (sentence_ && confidence_) {
     fail_usage("sentence and confidence are both given; one line has no confidence interval");

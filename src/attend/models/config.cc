@@ -74,6 +74,11 @@ void check_sizes(const TransformerConfig& config) {
   within("d_k", config.d_k, 0, kMostHeadWidth);
   within("d_v", config.d_v, 0, kMostHeadWidth);
   within("max_length", config.max_length, 2, 1 << 24);
+  constexpr int64_t kMostOfPositions = int64_t{1} << 27;  // numbers in a table: 512 MiB
+  if (config.max_length * config.d_model > kMostOfPositions) {
+    fail_usage("max_length is {}; with d_model {} it must be at most {}", config.max_length,
+               config.d_model, kMostOfPositions / config.d_model);
+  }
   if ((config.d_k == 0 || config.d_v == 0) && config.d_model % config.heads != 0) {
     fail_usage("d_model is {}, which {} heads do not divide; change one, or give both d_k and d_v",
                config.d_model, config.heads);

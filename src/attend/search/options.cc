@@ -8,19 +8,20 @@ namespace attend {
 namespace {
 
 constexpr int64_t kMost = int64_t{1} << 30;  // so that products of options have room
+constexpr int64_t kMostHypotheses = 1000;    // of a sentence, each with its keys and values
 
 }  // namespace
 
 void SearchOptions::validate() const {
-  const auto check = [](const char* option, int64_t value, int64_t least) {
+  const auto check = [](const char* option, int64_t value, int64_t least, int64_t most = kMost) {
     if (value < least) {
       fail_usage("{}: found {}, expected a whole number of at least {}", option, value, least);
     }
-    if (value > kMost) {
-      fail_usage("{}: found {}, expected a whole number of at most {}", option, value, kMost);
+    if (value > most) {
+      fail_usage("{}: found {}, expected a whole number of at most {}", option, value, most);
     }
   };
-  check("beam_size", beam_size, 1);
+  check("beam_size", beam_size, 1, kMostHypotheses);
   check("max_extra_length", max_extra_length, 0);
   check("n_best", n_best, 1);
   check("batch_tokens", batch_tokens, 1);
