@@ -195,6 +195,17 @@ TEST_F(Contract24Job, MemoryThatThereIsNotIsAnError) {
       {"bench", "train", "--preset", "big", "--workers", "1", "--steps", "1"}, size_t{1200} << 20);
   EXPECT_EQ(finished.status, 1);
   EXPECT_THAT(finished.err, HasSubstr("error: out of memory"));
+  // Whoever meets the end of memory, it is an error with words and leaves no half of a file.
+  const std::string output = folder_->file("memory_output", "old");
+  for (const size_t megabytes : {size_t{105}, size_t{120}, size_t{150}}) {
+    const Finished tokenizer = run_in_memory(
+        {"tokenizer", "train", path("a"), "--output", output, "--vocabulary-size", "300"},
+        megabytes << 20);
+    if (tokenizer.status == 0 || tokenizer.status == 127) continue;  // enough, or not to start
+    EXPECT_EQ(tokenizer.status, 1) << tokenizer.err;
+    EXPECT_THAT(tokenizer.err, ContainsRegex("error: (out of memory|cannot start)"));
+    EXPECT_EQ(contents_of(output), "old");
+  }
 }
 
 TEST_F(Job, StopSignalsWriteACheckpointAndSaySo) {

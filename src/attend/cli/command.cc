@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "attend/base/error.h"
 #include "attend/base/log.h"
@@ -122,6 +123,15 @@ int exit_status_of(const std::function<void()>& work) {
     return kWrongCall;
   } catch (const std::bad_alloc&) {
     logger().error("out of memory");
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) {
+      logger().error(
+          "cannot start a thread: {}; raise the limits of memory and processes (ulimit -v, ulimit "
+          "-u), or use fewer threads",
+          error.code().message());
+    } else {
+      logger().error("{}", error.what());
+    }
   } catch (const std::exception& error) {
     logger().error("{}", error.what());
   }

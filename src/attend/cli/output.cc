@@ -20,9 +20,8 @@ constexpr int kEndingSignals[] = {SIGHUP, SIGINT, SIGTERM};
 /// The unfinished file, for the handler; empty where there is none.
 char unfinished[PATH_MAX] = "";
 
-/// Calls only what a signal handler may call.
 void remove_unfinished(int signal) {
-  if (unfinished[0] != '\0') ::unlink(unfinished);
+  remove_unfinished_output();
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
@@ -120,6 +119,10 @@ void Output::finish() {
   file_->commit();
   buffer_.clear();
   forget_unfinished();
+}
+
+void remove_unfinished_output() {
+  if (unfinished[0] != '\0') ::unlink(unfinished);
 }
 
 void refuse_to_overwrite(const std::string& output, const std::vector<std::string>& inputs) {

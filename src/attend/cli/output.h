@@ -39,6 +39,10 @@ class Output {
   std::ostream* stream_ = nullptr;  ///< of what is written straight
 };
 
+/// Removes the file that is not finished, where there is one, before the process ends without
+/// unwinding. Calls only what a signal handler may call.
+void remove_unfinished_output();
+
 /// Throws UsageError where `output` is the same file as one of `inputs`, by whatever name: it would
 /// be written over while, or although, it is needed. "-" stands for the standard streams.
 void refuse_to_overwrite(const std::string& output, const std::vector<std::string>& inputs);
