@@ -52,8 +52,8 @@ TEST(Contract22, UnknownFlagsNameTheNearest) {
   const Finished finished = run({"train", "--batch-tokes", "3"});
   EXPECT_EQ(finished.status, 2);
   EXPECT_EQ(finished.err,
-            "error: attend train has no option --batch-tokes; did you mean --batch-tokens?\n");
-  EXPECT_THAT(run({"translate", "--beam_sizes=3"}).err, HasSubstr("did you mean --beam-size?"));
+            "error: attend train has no option --batch-tokes; did you mean \"--batch-tokens\"?\n");
+  EXPECT_THAT(run({"translate", "--beam_sizes=3"}).err, HasSubstr("did you mean \"--beam-size\"?"));
 }
 
 TEST(Contract22, UnknownKeysNameTheNearestAndTheLine) {
@@ -123,6 +123,10 @@ TEST(Command, WrongCallsSayWhatIsWrong) {
       {{"train", "--run", "--dry-run"}, "--run needs a value; found the flag --dry-run"},
       {{"train", "--run="}, "--run has no value after \"=\"; write --run \"\""},
       {{"train", "--seed", "1", "--seed", "2"}, "--seed is given twice"},
+      {{"train", "--config", "a", "--config", "b"}, "--config is given twice: \"a\" and \"b\""},
+      {{"train", "--kangaroos"},
+       "attend train has no option --kangaroos; attend train --help lists"},
+      {{"kangaroos"}, "there is no command \"kangaroos\"; attend --help lists all"},
       {{"train", "there"}, "found the argument \"there\""},
       {{"train", "--dropout", "1.5"}, "dropout is 1.5"},
       {{"train", "--preset", "huge"}, "--preset: "},
@@ -158,6 +162,18 @@ TEST(Command, WrongCallsSayWhatIsWrong) {
     EXPECT_THAT(finished.err, StartsWith("error: "));
     EXPECT_THAT(finished.err, HasSubstr(each.error));
   }
+}
+
+TEST(Command, HelpSaysWhatTurningOffMeans) {
+  EXPECT_THAT(run({"train", "--help"}).out,
+              testing::ContainsRegex("--no-joint-vocabulary +A tokenizer for each side instead"));
+}
+
+TEST(Command, FoldersAreNoTokenizers) {
+  const TemporaryFolder folder;
+  const Finished finished = run({"tokenizer", "encode", folder.path("")});
+  EXPECT_EQ(finished.status, 1);
+  EXPECT_THAT(finished.err, HasSubstr("is a folder; expected a SentencePiece model"));
 }
 
 TEST(Command, FailedJobsExitWithOne) {

@@ -128,12 +128,13 @@ TEST(OptionSet, BadValuesNameOriginWhatWasFoundAndWhatWasExpected) {
 
 TEST(OptionSet, UnknownNamesNameTheNearest) {
   EXPECT_EQ(complaint_about("batch_tokes", {"1"}),
-            "file.yaml:3: batch_tokes: there is no such option; did you mean batch_tokens?");
+            "file.yaml:3: batch_tokes: there is no such option; did you mean \"batch_tokens\"?");
   Values values;
   OptionSet options;
   define(options, values);
-  EXPECT_EQ(options.nearest("drpoout"), "dropout");
-  EXPECT_EQ(options.nearest("length-penality"), "length_penalty");
+  EXPECT_EQ(options.suggestion("drpoout"), "; did you mean \"dropout\"?");
+  EXPECT_EQ(options.suggestion("length-penality"), "; did you mean \"length_penalty\"?");
+  EXPECT_EQ(options.suggestion("kangaroos"), "; --help lists all");
   EXPECT_EQ(options.find("no_such"), nullptr);
   EXPECT_EQ(options.find("batch-tokens"), options.find("batch_tokens"));
 }
@@ -158,10 +159,15 @@ TEST(OptionSet, SummarisesWhatChangesQuality) {
   EXPECT_EQ(options.quality_summary(), "batch_tokens 4096, length_penalty 0.6");
 }
 
-TEST(NearestName, CountsEditsAndSwaps) {
-  EXPECT_EQ(nearest_name("ab", {"abcdef", "ba", "xyz"}), "ba");
-  EXPECT_EQ(nearest_name("translat", {"train", "translate"}), "translate");
-  EXPECT_EQ(nearest_name("", {"train"}), "train");
+TEST(DidYouMean, CountsEditsAndSwaps) {
+  EXPECT_EQ(did_you_mean("ab", {"abcdef", "ba", "xyz"}, ""), "; did you mean \"ba\"?");
+  EXPECT_EQ(did_you_mean("translat", {"train", "translate"}, ""), "; did you mean \"translate\"?");
+}
+
+TEST(DidYouMean, OffersNothingThatIsFar) {
+  EXPECT_EQ(did_you_mean("", {"train"}, "see it"), "; see it");
+  EXPECT_EQ(did_you_mean("abcdef", {"abcxyz"}, "see it"), "; see it");
+  EXPECT_EQ(did_you_mean("abcdefghi", {"abcdefxyz"}, ""), "; did you mean \"abcdefxyz\"?");
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST_F(LoadWeights, ErrorsNameTheTensors) {
   weights.front().first = "someone.else";
   const std::string renamed = complaint(weights);
   expect_contains(renamed, "missing: " + first);
-  expect_contains(renamed, "not the model's: someone.else");
+  expect_contains(renamed, "not the model's: \"someone.else\"");
 
   weights = weights_of(*original_);
   weights.back().second = Tensor::zeros({3, 3}, DType::kFloat32);
@@ -67,6 +67,14 @@ TEST_F(LoadWeights, ErrorsNameTheTensors) {
   const std::string empty = complaint({{"x", Tensor::zeros({1}, DType::kFloat32)}});
   expect_contains(empty, "more");
   EXPECT_LT(empty.size(), 600U) << "a few names will do";
+}
+
+TEST_F(LoadWeights, NamesOfOthersDoNotReachTheTerminalRaw) {
+  NamedTensors weights = weights_of(*original_);
+  weights.emplace_back("\x1b[31mred", Tensor::from({1}, {1}));
+  const std::string message = complaint(weights);
+  EXPECT_EQ(message.find('\x1b'), std::string::npos);
+  expect_contains(message, "\"\\u001b[31mred\"");
 }
 
 TEST(ChoosePrecision, GivesWhatTheCpuHas) {

@@ -17,8 +17,8 @@ WorkerPool::WorkerPool(int64_t workers, std::function<void()> on_start)
     }
   } catch (const std::system_error& error) {
     stop();
-    fail("cannot start {} workers, only {}: {}; ask for fewer", workers, threads_.size(),
-         error.code().message());
+    fail("cannot start {} worker{}, only {}: {}; ask for fewer", workers, workers == 1 ? "" : "s",
+         threads_.size(), error.code().message());
   }
 }
 

@@ -3,6 +3,7 @@
 #include "attend/base/error.h"
 #include "attend/base/log.h"
 #include "attend/cli/command.h"
+#include "attend/cli/output.h"
 #include "attend/io/checkpoint.h"
 #include "attend/io/model_directory.h"
 
@@ -63,7 +64,8 @@ std::vector<Path> AverageCommand::paths() const {
   }
   const std::vector<CheckpointFile> checkpoints = list_checkpoints(run_);
   if (static_cast<int64_t>(checkpoints.size()) < last_) {
-    fail("{} has {} checkpoints, expected at least {} (--last)", run_, checkpoints.size(), last_);
+    fail("{} has {}, expected at least {} (--last)", run_,
+         counted(static_cast<int64_t>(checkpoints.size()), "checkpoint"), last_);
   }
   std::vector<Path> chosen;
   for (auto each = checkpoints.end() - last_; each != checkpoints.end(); ++each) {
@@ -109,8 +111,8 @@ void AverageCommand::run(const OptionSet&) {
   const std::vector<Path> inputs = paths();
   const ModelFiles first = home_files(inputs[0]);
   save(first, average_models(inputs));
-  logger().info("{}: the average of {} model{}", output_, inputs.size(),
-                inputs.size() == 1 ? "" : "s");
+  logger().info("{}: the average of {}", output_,
+                counted(static_cast<int64_t>(inputs.size()), "model"));
 }
 
 }  // namespace

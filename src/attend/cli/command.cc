@@ -48,8 +48,8 @@ std::string members_of(const std::string& group, const std::vector<std::string>&
     }
     given += " " + arguments[1];
   }
-  fail_usage("there is no command \"{}\"; did you mean \"{}\"? attend --help lists all", given,
-             nearest_name(given, names));
+  fail_usage("there is no command \"{}\"{}", given,
+             did_you_mean(given, names, "attend --help lists all"));
 }
 
 int dispatch(const std::vector<std::string>& arguments) {

@@ -47,8 +47,7 @@ Assignments assignments_of(const YAML::Node& root, const std::string& name,
     const std::string& key = entry.first.Scalar();
     const Option* const option = options.find(key);
     if (!option) {
-      fail_usage("{}: there is no option \"{}\"; did you mean \"{}\"?", where, key,
-                 options.nearest(key));
+      fail_usage("{}: there is no option \"{}\"{}", where, key, options.suggestion(key));
     }
     if (!seen.insert(option).second) fail_usage("{}: {} is given twice", where, option->name);
     const std::string origin = where + ": " + option->name;

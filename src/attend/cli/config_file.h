@@ -8,7 +8,7 @@ namespace attend {
 
 /// Reads a YAML file of `option: value` and `option: [value, value]`. Nothing is applied. Throws
 /// UsageError naming the file and line: it cannot be read, is not YAML, is not such a list, names
-/// an option that `options` lacks (with the nearest one) or names one twice.
+/// an option that `options` lacks (with the nearest one, if one is near) or names one twice.
 Assignments read_config(const std::string& path, const OptionSet& options);
 
 /// The same from YAML text; `name` is for errors.

@@ -63,8 +63,8 @@ void check_values(const std::vector<std::string>& arguments, const OptionSet& op
     known.push_back(option.flag());
     if (option.is_flag) known.push_back(option.negative_flag());
   }
-  fail_usage("attend {} has no option {}; did you mean {}?", command.name(), flag,
-             nearest_name(flag, known));
+  fail_usage("attend {} has no option {}{}", command.name(), flag,
+             did_you_mean(flag, known, fmt::format("attend {} --help lists all", command.name())));
 }
 
 /// What stands on the command line without a flag belongs to the option that allows it.
@@ -118,7 +118,11 @@ Call parse_flags(const std::vector<std::string>& arguments, const Command& comma
   app.add_flag("-h,--help", call.help);
   app.add_flag("--quiet", call.quiet);
   app.add_flag("--dump-config", call.dump_config);
-  app.add_option("--config", call.config);
+  std::vector<std::string> configs;
+  app.add_option("--config", configs)
+      ->type_size(1)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   std::map<const Option*, const CLI::Option*> declared;
   for (const Option& option : options.options()) declared[&option] = declare(app, option);
   try {
@@ -127,6 +131,10 @@ Call parse_flags(const std::vector<std::string>& arguments, const Command& comma
     throw UsageError(error.what());
   }
   if (call.help) return call;
+  if (configs.size() > 1) {
+    fail_usage("--config is given twice: \"{}\" and \"{}\"", configs[0], configs[1]);
+  }
+  if (!configs.empty()) call.config = configs[0];
   const std::vector<std::string> positional = positional_values(app.remaining(), command, options);
   for (const Option& option : options.options()) {
     add_assignment(call, option, *declared.at(&option), positional);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cctype>
 
 #include "attend/base/version.h"
 #include "attend/cli/command.h"
@@ -54,10 +53,7 @@ std::string left_of(const Option& option) {
 
 std::string help_text(const Option& option) {
   std::string text = option.help;
-  if (option.is_flag && option.default_text == "true") {
-    text[0] = static_cast<char>(std::tolower(text[0]));
-    return "Turn off: " + text;
-  }
+  if (option.is_flag && option.default_text == "true") return option.help_off;
   if (!option.is_flag && !option.default_text.empty()) {
     text += " (default: " + option.default_text + ")";
   }

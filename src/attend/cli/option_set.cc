@@ -1,7 +1,6 @@
 #include "attend/cli/option_set.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace attend {
 namespace {
@@ -54,9 +53,10 @@ std::vector<std::string> split_at_commas(const std::vector<std::string>& texts) 
   return parts;
 }
 
-const std::string& nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
-  const std::string* best = &candidates.at(0);
-  size_t least = std::numeric_limits<size_t>::max();
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates,
+                         std::string_view otherwise) {
+  const std::string* best = nullptr;
+  size_t least = std::max<size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const size_t distance = edit_distance(name, candidate);
     if (distance < least) {
@@ -64,7 +64,7 @@ const std::string& nearest_name(std::string_view name, const std::vector<std::st
       best = &candidate;
     }
   }
-  return *best;
+  return best ? fmt::format("; did you mean \"{}\"?", *best) : fmt::format("; {}", otherwise);
 }
 
 std::string Option::flag() const {
@@ -104,10 +104,10 @@ const Option* OptionSet::find(std::string_view name) const {
   return nullptr;
 }
 
-const std::string& OptionSet::nearest(std::string_view name) const {
+std::string OptionSet::suggestion(std::string_view name) const {
   std::vector<std::string> names;
   for (const Option& option : options_) names.push_back(option.name);
-  return find(nearest_name(with_underscores(name), names))->name;
+  return did_you_mean(with_underscores(name), names, "--help lists all");
 }
 
 void OptionSet::apply_one(const Assignment& assignment) const {
@@ -127,8 +127,7 @@ void OptionSet::apply(const std::vector<Assignments>& sources) const {
   for (const Assignments& source : sources) {
     for (const Assignment& assignment : source) {
       if (find(assignment.name)) continue;
-      fail_usage("{}: there is no such option; did you mean {}?", assignment.origin,
-                 nearest(assignment.name));
+      fail_usage("{}: there is no such option{}", assignment.origin, suggestion(assignment.name));
     }
   }
   for (const Option& option : options_) {

@@ -16,6 +16,7 @@ namespace attend {
 struct Option {
   std::string name;  ///< as in code and YAML: batch_tokens
   std::string help;
+  std::string help_off;      ///< of a flag that is on by default: what turning it off means
   std::string group;         ///< the heading that it stands under
   std::string type;          ///< what stands for its value in help texts; empty for a flag
   std::string default_text;  ///< empty where there is nothing to say
@@ -42,6 +43,7 @@ struct Option {
   Option& quality() { return changes_quality = true, *this; }
   Option& changeable() { return may_change = true, *this; }
   Option& metavar(std::string text) { return type = std::move(text), *this; }
+  Option& off_means(std::string text) { return help_off = std::move(text), *this; }
   Option& default_is(std::string text) { return default_text = std::move(text), *this; }
   /// Calls `action` each time that the option has been set.
   Option& then(std::function<void()> action);
@@ -75,8 +77,8 @@ class OptionSet {
 
   /// The option of that name, dashes and underscores being the same; nullptr where there is none.
   const Option* find(std::string_view name) const;
-  /// The name that is the fewest edits away, for "did you mean".
-  const std::string& nearest(std::string_view name) const;
+  /// did_you_mean() of the options' names.
+  std::string suggestion(std::string_view name) const;
 
   /// Sets what the sources say, a later one over an earlier one. Options that are `first` go before
   /// all others; within a source the order is that of the definitions. Throws UsageError, with the
@@ -98,9 +100,12 @@ class OptionSet {
   std::string group_ = "Options";
 };
 
-/// The candidate that the fewest insertions, deletions, substitutions and swaps of neighbours turn
-/// `name` into. `candidates` must not be empty.
-const std::string& nearest_name(std::string_view name, const std::vector<std::string>& candidates);
+/// The end of a message about a name that is none of the candidates: `; did you mean "X"?` with the
+/// one that the fewest insertions, deletions, substitutions and swaps of neighbours turn `name`
+/// into. Where more than two and a third of its characters would have to change, `; ` and
+/// `otherwise`.
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates,
+                         std::string_view otherwise);
 
 /// "bleu,chrf" as two.
 std::vector<std::string> split_at_commas(const std::vector<std::string>& texts);

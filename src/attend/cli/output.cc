@@ -138,6 +138,10 @@ void refuse_to_overwrite(const std::string& output, const std::vector<std::strin
   }
 }
 
+std::string counted(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 void print(std::string_view text) {
   Output output("-");
   output.write(text);

@@ -47,6 +47,9 @@ void remove_unfinished_output();
 /// be written over while, or although, it is needed. "-" stands for the standard streams.
 void refuse_to_overwrite(const std::string& output, const std::vector<std::string>& inputs);
 
+/// "1 worker", "2 workers".
+std::string counted(int64_t count, std::string_view noun);
+
 /// Writes `text` to standard output. Throws Error where that is impossible.
 void print(std::string_view text);
 

@@ -55,7 +55,8 @@ void define_tokenizer(OptionSet& options, TrainOptions& train) {
   options.add("vocabulary_size", train.vocabulary_size, "Pieces of a tokenizer that is trained")
       .quality();
   options.add("subword_model", train.subword_model, "How its pieces are found");
-  options.add("joint_vocabulary", train.joint_vocabulary, "One tokenizer for both sides");
+  options.add("joint_vocabulary", train.joint_vocabulary, "One tokenizer for both sides")
+      .off_means("A tokenizer for each side instead of one for both");
   options.add("character_coverage", train.character_coverage,
               "Share of the characters of the text that become pieces");
   options.add("tokenizer_sample", train.tokenizer_sample,

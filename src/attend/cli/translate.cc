@@ -126,10 +126,10 @@ void TranslateCommand::run(const OptionSet&) {
   output.finish();
   status.reset();
   const std::chrono::duration<double> passed = Clock::now() - start;
-  logger().info("{} lines, {} tokens in {:.1f} s ({:.0f} tokens/s; {} workers, {})", counts.lines,
-                counts.target_tokens, passed.count(),
-                static_cast<double>(counts.target_tokens) / passed.count(), translator.workers(),
-                name_of(translator.compute()));
+  logger().info("{}, {} in {:.1f} s ({:.0f} tokens/s; {}, {})", counted(counts.lines, "line"),
+                counted(counts.target_tokens, "token"), passed.count(),
+                static_cast<double>(counts.target_tokens) / passed.count(),
+                counted(translator.workers(), "worker"), name_of(translator.compute()));
 }
 
 }  // namespace

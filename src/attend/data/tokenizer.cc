@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -23,6 +24,10 @@ constexpr std::size_t kLargestModel = std::size_t{1} << 28;
 constexpr std::size_t kPartBytes = std::size_t{1} << 18;
 
 std::string read_model(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    fail("{} is a folder; expected a SentencePiece model, a file", path);
+  }
   const std::unique_ptr<ByteSource> source = open_bytes(path);
   std::string bytes;
   std::vector<char> buffer(std::size_t{1} << 16);

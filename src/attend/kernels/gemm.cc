@@ -94,7 +94,11 @@ void execute(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose 
   if (options.bias != nullptr) {
     arguments.emplace(DNNL_ARG_BIAS, wrap(options.bias->reshape({1, c.columns()}), false));
   }
-  primitive_for(variant).execute(stream, arguments);
+  try {
+    primitive_for(variant).execute(stream, arguments);
+  } catch (const dnnl::error& error) {
+    fail("the matrix library failed: {}; most often there is too little memory", error.what());
+  }
 }
 
 /// With which numbers of rows oneDNN rounds every row of a · bᵀ alike (measured;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attend/base/error.h"
+#include "attend/models/hostile_text.h"
 
 namespace attend {
 namespace {
@@ -13,9 +14,9 @@ constexpr std::size_t kMostListed = 5;
 
 /// At most a few of them, and how many more there are.
 std::string listed(const std::vector<std::string>& items) {
-  const std::size_t shown = std::min(items.size(), kMostListed);
-  std::string list = fmt::format("{}", fmt::join(items.begin(), items.begin() + shown, ", "));
-  if (items.size() > shown) list += fmt::format(" and {} more", items.size() - shown);
+  const std::size_t count = std::min(items.size(), kMostListed);
+  std::string list = fmt::format("{}", fmt::join(items.begin(), items.begin() + count, ", "));
+  if (items.size() > count) list += fmt::format(" and {} more", items.size() - count);
   return list;
 }
 
@@ -35,7 +36,7 @@ void load_weights(Transformer& model, const SafetensorsFile& weights) {
     }
   }
   for (const std::string& name : weights.names()) {
-    if (!known.contains(name)) extra.push_back(name);
+    if (!known.contains(name)) extra.push_back(shown(name));
   }
   std::vector<std::string> wrong;
   if (!missing.empty()) wrong.push_back("missing: " + listed(missing));
