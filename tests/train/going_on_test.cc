@@ -99,7 +99,7 @@ TEST(Contract14, DataThatWasMovedIsNamedByFlags) {
   }
   const Finished lost = run_attend_command({"train", "--run", options.run, "--stop-after", "30u"});
   EXPECT_EQ(lost.status, 1);
-  expect_contains(lost.err, options.train_source[0]);
+  expect_contains(lost.err, folder.file("valid.a").string() + ": No such file");
   const Finished found = run_attend_command(
       {"train", "--run", options.run, "--stop-after", "30u", "--train-source", moved / "train.a",
        "--train-target", moved / "train.b", "--valid-source", moved / "valid.a", "--valid-target",

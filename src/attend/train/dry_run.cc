@@ -122,9 +122,11 @@ std::string describe_disk(const TrainOptions& options, int64_t weights, int64_t 
 std::string dry_run(const TrainOptions& given) {
   TrainOptions options = given;
   options.validate();
-  if (!options.run.empty()) refuse_lost_checkpoints(options.run);
+  if (!options.run.empty()) {
+    check_writable(options.run);
+    refuse_lost_checkpoints(options.run);
+  }
   check_texts(options);
-  if (!options.run.empty()) check_writable(options.run);
   options.workers = resolve_workers(options.workers);
   const bool resumes = !options.run.empty() && !list_checkpoints(options.run).empty();
   Tokenizers tokenizers =
