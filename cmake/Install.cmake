@@ -26,8 +26,8 @@ install(TARGETS attend EXPORT attendTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_
 install(EXPORT attendTargets NAMESPACE attend:: DESTINATION ${cmake_dir})
 # The public interface and what it includes; tests/cmake/install_test.sh compiles against it alone.
 set(public_headers
-    base/error.h base/version.h data/corpus_progress.h metrics/bleu.h metrics/chrf.h metrics/score.h
-    metrics/ter.h metrics/tokenizers.h models/config.h models/precision.h search/options.h
+    base/error.h base/version.h data/corpus_progress.h data/subword_model.h metrics/bleu.h
+    metrics/chrf.h metrics/score.h metrics/ter.h metrics/tokenizers.h models/config.h models/precision.h search/options.h
     search/translator.h train/options.h train/progress.h train/trainer.h)
 install(FILES include/attend/attend.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attend)
 foreach(header ${public_headers})

@@ -8,12 +8,9 @@
 #include <string_view>
 #include <vector>
 
-namespace attend {
+#include "attend/data/subword_model.h"
 
-/// How the pieces of a tokenizer are found: byte-pair encoding or a unigram language model.
-enum class SubwordModel { kBpe, kUnigram };
-/// "bpe", "unigram".
-std::string_view name_of(SubwordModel value);
+namespace attend {
 
 struct TokenizerTrainingOptions {
   SubwordModel subword_model = SubwordModel::kBpe;

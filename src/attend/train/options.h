@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "attend/data/tokenizer.h"
+#include "attend/data/subword_model.h"
 #include "attend/models/config.h"
 #include "attend/models/precision.h"
 
