@@ -17,11 +17,11 @@
 /// attend::Error (attend::UsageError where the call was wrong); messages say what to do.
 #pragma once
 
-#include "attend/base/error.h"        // IWYU pragma: export
-#include "attend/base/version.h"      // IWYU pragma: export
-#include "attend/metrics/bleu.h"      // IWYU pragma: export
-#include "attend/metrics/chrf.h"      // IWYU pragma: export
-#include "attend/metrics/ter.h"       // IWYU pragma: export
-#include "attend/models/config.h"     // IWYU pragma: export
+#include "attend/base/error.h"         // IWYU pragma: export
+#include "attend/base/version.h"       // IWYU pragma: export
+#include "attend/metrics/bleu.h"       // IWYU pragma: export
+#include "attend/metrics/chrf.h"       // IWYU pragma: export
+#include "attend/metrics/ter.h"        // IWYU pragma: export
+#include "attend/models/config.h"      // IWYU pragma: export
 #include "attend/search/translator.h"  // IWYU pragma: export
-#include "attend/train/trainer.h"     // IWYU pragma: export
+#include "attend/train/trainer.h"      // IWYU pragma: export

@@ -37,7 +37,8 @@ std::string text_of(const TrainLimit& value);
 std::string text_of(const MemoryLimit& value);
 std::string text_of(const std::optional<double>& value);
 
-/// What help texts call the type: "N", "NUMBER", "TEXT", "AMOUNT", "SIZE", or "" for a flag without value.
+/// What help texts call the type: "N", "NUMBER", "TEXT", "AMOUNT", "SIZE", or "" for a flag without
+/// value.
 std::string type_name(const bool&);
 std::string type_name(const int64_t&);
 std::string type_name(const uint64_t&);

@@ -173,8 +173,7 @@ std::optional<Checkpoint> load_latest_checkpoint(const Path& run_directory) {
   if (files.empty()) return std::nullopt;
   fail(
       "none of the {} checkpoints in {} can be used; the newest: {}. Bring one back from a copy, "
-      "or "
-      "remove the folder to train from the start",
+      "or start another run with --run",
       files.size(), (run_directory / kFolder).string(), newest_problem);
 }
 

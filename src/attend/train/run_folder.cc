@@ -62,7 +62,8 @@ Tokenizers tokenizers_of_run(const TrainOptions& options, const std::atomic<bool
     return own;
   };
   try {
-    if (std::filesystem::exists(run / kTokenizerFile)) {
+    if (std::filesystem::exists(run / kTokenizerFile) ||
+        !std::filesystem::exists(run / kSourceTokenizerFile)) {
       const auto both = load(kTokenizerFile, options.tokenizer);
       return {both, both};
     }
