@@ -17,12 +17,14 @@
 namespace attend {
 namespace {
 
-/// The last line of the log that speaks of a checkpoint; empty where none does. Nothing is held of
-/// a log of any size.
+/// The last line of the log that speaks of a checkpoint; empty where none does. Of a log of any
+/// size the last 64 MiB are read: between two checkpoints there is much less.
 std::string last_checkpoint_line(const Path& log) {
   constexpr std::string_view kBegin = R"({"event":"checkpoint")";
   constexpr std::size_t kLongestLine = 256, kBlock = std::size_t{1} << 20;
-  std::ifstream file(log, std::ios::binary);
+  constexpr std::streamoff kMostRead = std::streamoff{64} << 20;
+  std::ifstream file(log, std::ios::binary | std::ios::ate);
+  file.seekg(std::max<std::streamoff>(0, file.tellg() - kMostRead));
   std::string last, text;
   while (file) {
     // What may be the beginning of a line that the next block ends is looked at again.
