@@ -78,7 +78,7 @@ void define_batches(OptionSet& options, TrainOptions& train) {
   options.group("Batches");
   options.add("batch_tokens", train.batch_tokens, "Tokens of a batch, of the side that has more")
       .quality();
-  options.add("lanes", train.lanes, "Parts that a batch is cut into, at least");
+  options.add("lanes", train.lanes, "Parts that a batch is cut into: so many or a multiple of it");
   options.add("lane_tokens", train.lane_tokens, "Tokens of a part, at most: it bounds memory");
   options.add("accumulate", train.accumulate, "Batches an update").quality();
 }

@@ -58,9 +58,10 @@ struct BatchOptions {
 };
 
 /// Cuts pairs, in the order given, into lanes of nearly equal cost (source and target tokens): as
-/// many as `lanes`, or so many that none has more than `lane_tokens` tokens on either side (but for
-/// a pair that is longer by itself), whichever is more; fewer where there are fewer pairs. The cut
-/// depends on nothing else, so that the sums of a step do not depend on the number of workers.
+/// many as `lanes`, or the first multiple of it with which none has more than `lane_tokens` tokens
+/// on either side (but for a pair that is longer by itself); fewer where there are fewer pairs.
+/// Whole multiples, so that workers that divide `lanes` end a step together. The cut depends on
+/// nothing else, so that the sums of a step do not depend on the number of workers.
 std::vector<Lane> make_lanes(const ParallelCorpus& corpus, std::span<const StoredPair> pairs,
                              int64_t lanes, int64_t lane_tokens);
 

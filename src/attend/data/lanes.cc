@@ -63,9 +63,11 @@ int64_t longer_side(std::span<const StoredPair> pairs) {
 
 std::vector<std::span<const StoredPair>> cut_lanes(std::span<const StoredPair> pairs, int64_t lanes,
                                                    int64_t lane_tokens) {
-  const int64_t wanted = std::max(lanes, (longer_side(pairs) + lane_tokens - 1) / lane_tokens);
-  for (int64_t count = std::min(wanted, std::ssize(pairs));; ++count) {
-    auto cuts = cut_evenly(pairs, count);
+  const int64_t round_tokens = lanes * lane_tokens;
+  const int64_t rounds =
+      std::max<int64_t>(1, (longer_side(pairs) + round_tokens - 1) / round_tokens);
+  for (int64_t count = rounds * lanes;; count += lanes) {
+    auto cuts = cut_evenly(pairs, std::min(count, std::ssize(pairs)));
     const bool all_fit = std::all_of(cuts.begin(), cuts.end(), [&](const auto& cut) {
       return cut.size() == 1 || longer_side(cut) <= lane_tokens;
     });

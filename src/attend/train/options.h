@@ -91,7 +91,7 @@ struct TrainOptions {
 
   // Batches
   int64_t batch_tokens = 4096;  ///< target (or source) tokens a step, whichever is more
-  int64_t lanes = 4;            ///< parts a step is cut into, at least
+  int64_t lanes = 4;            ///< parts a batch is cut into: so many or a multiple of it
   int64_t lane_tokens = 1280;   ///< of a part, at most; so that a batch of 4096 is four of them
   int64_t accumulate = 1;       ///< batches a step
 
