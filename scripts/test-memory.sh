@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 preset=${1:-base}
 memory=${2:-2G}
-[ $# -gt 2 ] && shift 2 || set --
+if [ $# -gt 2 ]; then shift 2; else set --; fi
 attend=$PWD/build/release/src/attend/attend
 [ -x "$attend" ] || { echo "$attend is missing: make release" >&2; exit 2; }
 

@@ -34,7 +34,7 @@ Variable activation(Context& context, const Variable& x, ActivationKind kind, fl
   const ProfileScope scope("activation forward");
   const Dropout dropout = context.dropout(rate);
   const bool in_place = kind == ActivationKind::kRelu;
-  const Tensor input = x.value();
+  const Tensor& input = x.value();
   const Tensor out = in_place ? input : context.tensor(input.shape(), input.dtype());
   activation_forward(kind, dropout, input, out);
   const Variable result(out, context.compute);
