@@ -35,6 +35,21 @@ TEST(Profile, CallsAndAmountsAddUpOverThreads) {
   EXPECT_GE(row.seconds, 0);
 }
 
+TEST(Profile, BytesAreCountedForTheInnermostScope) {
+  reset_profile();
+  profile_bytes(5);  // for none
+  {
+    const ProfileScope outer("outer", 0, 10);
+    {
+      const ProfileScope inner("inner");
+      profile_bytes(7);
+    }
+    profile_bytes(1);
+  }
+  EXPECT_EQ(row_of("outer").bytes, 11);
+  EXPECT_EQ(row_of("inner").bytes, 7);
+}
+
 TEST(Profile, TheInnerScopesTimeIsTakenOffTheOuterOnes) {
   reset_profile();
   {

@@ -1,6 +1,7 @@
 #include "attend/kernels/attention.h"
 
 #include "attend/autograd/ops.h"
+#include "attend/autograd/traffic.h"
 #include "attend/base/profile.h"
 #include "attend/kernels/additive_attention.h"
 #include "attend/kernels/rotary.h"
@@ -49,6 +50,7 @@ double flops_of(const AttentionSettings& s, int products) {
 void forward(const AttentionSettings& s, const Dropout& dropout, const Slices& in,
              const Tensor& out) {
   const ProfileScope scope("attention forward", flops_of(s, 2));
+  profile_traffic(in.q, in.k, in.v, out);
   const AttentionShape shape = shape_of(s, dropout);
   if (s.score_vector == nullptr) {
     attention_forward(shape, in.q, in.k, in.v, out);
@@ -60,6 +62,7 @@ void forward(const AttentionSettings& s, const Dropout& dropout, const Slices& i
 void backward(Tape& tape, const AttentionSettings& s, const Dropout& dropout, const Slices& in,
               const Tensor& d_out, const Slices& d) {
   const ProfileScope scope("attention backward", flops_of(s, 5));
+  profile_traffic(in.q, in.k, in.v, d_out, d.q, d.k, d.v);
   const AttentionShape shape = shape_of(s, dropout);
   if (s.score_vector == nullptr) {
     attention_backward(shape, in.q, in.k, in.v, d_out, d.q, d.k, d.v);
@@ -118,11 +121,13 @@ void rotate(Context& context, const Variable& x,
   const ProfileScope scope("rotary forward");
   const Tensor part = x.value().slice_columns(0, columns);
   rotary_forward(part, *positions, heads, part);
+  profile_traffic(part, part);
   if (context.tape == nullptr) return;
   context.tape->record("rotary backward", [=] {
     if (!x.gradient().defined()) return;
     const Tensor gradient = x.gradient().slice_columns(0, columns);
     rotary_backward(gradient, *positions, heads, gradient);
+    profile_traffic(gradient, gradient);
   });
 }
 

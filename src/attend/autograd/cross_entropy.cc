@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "attend/autograd/ops.h"
+#include "attend/autograd/traffic.h"
 #include "attend/base/profile.h"
 #include "attend/kernels/gemm.h"
 
@@ -48,6 +49,7 @@ LossSums project_cross_entropy(Context& context, const Variable& hidden, Paramet
       {
         const ProfileScope softmax("softmax and loss");
         sums += cross_entropy(logits, tile_targets, label_smoothing, gradient_scale, d_tile);
+        profile_traffic(logits, d_tile);
       }
       if (tape != nullptr) {
         gemm(d_tile, Transpose::kNo, table.compute, Transpose::kNo, d_x.slice_rows(row, end));

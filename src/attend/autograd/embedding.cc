@@ -1,6 +1,7 @@
 #include "attend/kernels/embedding.h"
 
 #include "attend/autograd/ops.h"
+#include "attend/autograd/traffic.h"
 #include "attend/base/profile.h"
 
 namespace attend {
@@ -41,6 +42,7 @@ Stream embedding(Context& context, const EmbeddingInput& input, Parameter& table
        .dropout = dropout,
        .out = out,
        .out_compute = operand});
+  profile_traffic(out, out, operand);  // the table's rows are as many bytes as `out`
   Stream result{Variable(out, DType::kFloat32), {}};
   if (with_operand) {
     result.operand = two_forms ? Variable(operand, DType::kFloat32) : result.residual;
@@ -58,6 +60,7 @@ Stream embedding(Context& context, const EmbeddingInput& input, Parameter& table
     if (!d_out1.defined() && !d_out2.defined()) return;
     const Tensor rows(shape, DType::kFloat32, *memory);
     embedding_backward(dropout, d_out1, d_out2, rows);
+    profile_traffic(d_out1, d_out2, rows);
     tape->add_sparse_gradient(table, {ids, rows, scale});
     if (learned_positions != nullptr) {
       tape->add_sparse_gradient(*learned_positions, {places, rows, 1.0F});

@@ -1,4 +1,5 @@
 #include "attend/autograd/ops.h"
+#include "attend/autograd/traffic.h"
 #include "attend/base/profile.h"
 #include "attend/kernels/gemm.h"
 
@@ -22,7 +23,10 @@ Variable linear(Context& context, const Variable& x, Parameter& weight, Paramete
       gemm(dy, Transpose::kYes, x.value(), Transpose::kNo, weight.gradient, {.accumulate = true});
     });
     if (bias != nullptr) {
-      tape->add_gradient(*bias, [&] { add_column_sums(dy, bias->gradient); });
+      tape->add_gradient(*bias, [&] {
+        add_column_sums(dy, bias->gradient);
+        profile_traffic(dy);
+      });
     }
     const auto [dx, accumulate] = x.gradient_sink(*memory);
     gemm(dy, Transpose::kNo, weight.compute, Transpose::kNo, dx, {.accumulate = accumulate});
@@ -37,6 +41,7 @@ Variable activation(Context& context, const Variable& x, ActivationKind kind, fl
   const Tensor& input = x.value();
   const Tensor out = in_place ? input : context.tensor(input.shape(), input.dtype());
   activation_forward(kind, dropout, input, out);
+  profile_traffic(input, out);
   const Variable result(out, context.compute);
   if (context.tape == nullptr) return result;
 
@@ -44,6 +49,7 @@ Variable activation(Context& context, const Variable& x, ActivationKind kind, fl
     const Tensor& gradient = result.gradient();
     if (!gradient.defined()) return;
     activation_backward(kind, dropout, saved, gradient);
+    profile_traffic(saved, gradient, gradient);
     x.give_gradient(gradient);
   });
   return result;

@@ -1,6 +1,7 @@
 #include "attend/kernels/norm.h"
 
 #include "attend/autograd/ops.h"
+#include "attend/autograd/traffic.h"
 #include "attend/base/profile.h"
 
 namespace attend {
@@ -24,6 +25,7 @@ Variable layer_norm(Context& context, const Variable& x, Parameter& gain, Parame
                          .bias = bias.master,
                          .out_compute = out,
                          .statistics = statistics});
+  profile_traffic(x.value(), out);
   const Variable result(out, DType::kFloat32);
   Tape* tape = context.tape;
   if (tape == nullptr) return result;
@@ -43,6 +45,7 @@ Variable layer_norm(Context& context, const Variable& x, Parameter& gain, Parame
                             .accumulate_dx = accumulate,
                             .d_gain = d_gain,
                             .d_bias = d_bias});
+    profile_traffic(x.value(), result.gradient(), dx, accumulate ? dx : Tensor());
     add_norm_gradients(*tape, gain, bias, d_gain, d_bias);
   });
   return result;
@@ -53,6 +56,7 @@ Variable residual(Context& context, const Variable& x, const Variable& y, float 
   const Dropout dropout = context.dropout(rate);
   const Tensor sum = context.tensor(x.value().shape(), DType::kFloat32);
   residual_norm_forward({.x = x.value(), .y = y.value(), .dropout = dropout, .sum = sum});
+  profile_traffic(x.value(), y.value(), sum);
   const Variable result(sum, DType::kFloat32);
   if (context.tape == nullptr) return result;
 
@@ -64,6 +68,7 @@ Variable residual(Context& context, const Variable& x, const Variable& y, float 
     const auto [dx, accumulate] = x.gradient_sink(*memory);
     residual_norm_backward(
         {.dropout = dropout, .d_sum = d_sum, .dx = dx, .accumulate_dx = accumulate, .dy = dy});
+    profile_traffic(d_sum, dx, accumulate ? dx : Tensor(), dy);
   });
   return result;
 }
@@ -88,6 +93,7 @@ Stream residual_norm(Context& context, const Variable& x, const Variable& y, flo
                          .out = out,
                          .out_compute = operand,
                          .statistics = statistics});
+  profile_traffic(x.value(), y.value(), sum, out, operand);
   Stream result{Variable(out, DType::kFloat32), {}};
   result.operand = two_forms ? Variable(operand, DType::kFloat32) : result.residual;
   Tape* tape = context.tape;
@@ -115,6 +121,7 @@ Stream residual_norm(Context& context, const Variable& x, const Variable& y, flo
                             .dy = dy,
                             .d_gain = d_gain,
                             .d_bias = d_bias});
+    profile_traffic(sum, d_out1, d_out2, dx, accumulate ? dx : Tensor(), dy);
     add_norm_gradients(*tape, gain, bias, d_gain, d_bias);
   });
   return result;

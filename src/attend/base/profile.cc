@@ -64,6 +64,10 @@ ProfileScope::~ProfileScope() {
   row.bytes += bytes_;
 }
 
+void profile_bytes(double bytes) {
+  if (innermost != nullptr) innermost->bytes_ += bytes;
+}
+
 std::vector<ProfileRow> profile() {
   std::map<std::string, ProfileRow> by_name;
   const std::lock_guard lock(registry().mutex);

@@ -28,6 +28,7 @@ class ProfileScope {
   ProfileScope& operator=(const ProfileScope&) = delete;
 
  private:
+  friend void profile_bytes(double bytes);
   const char* name_;
   double flops_;
   double bytes_;
@@ -35,6 +36,9 @@ class ProfileScope {
   double inner_seconds_ = 0;
   std::chrono::steady_clock::time_point start_;
 };
+
+/// Adds bytes to the innermost scope of the calling thread, if there is one.
+void profile_bytes(double bytes);
 
 /// The sum over all threads since the start or the last reset, most time first.
 std::vector<ProfileRow> profile();
