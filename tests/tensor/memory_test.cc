@@ -23,6 +23,23 @@ TEST(MemoryPool, GivesAFreedBlockToTheNext) {
   }
 }
 
+TEST(MemoryPool, AKeptBlockServesWhatIsALittleSmaller) {
+  for (const bool limited : {false, true}) {
+    MemoryPool pool;
+    if (limited) pool.limit(16 * kMiB);
+    pool.allocate(5 * kMiB / 4);
+    const int64_t held = pool.held_bytes();
+    {
+      const auto smaller = pool.allocate(kMiB);
+      EXPECT_EQ(pool.bytes_in_use() == held, !limited);
+      EXPECT_EQ(pool.held_bytes() == held, !limited);
+    }
+    const int64_t held_before = pool.held_bytes();
+    const auto half = pool.allocate(kMiB / 2);
+    EXPECT_GT(pool.held_bytes(), held_before);
+  }
+}
+
 TEST(MemoryPool, CountsWhatIsInUseAndKept) {
   MemoryPool pool;
   {

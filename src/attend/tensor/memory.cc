@@ -17,6 +17,10 @@ constexpr int64_t kAlignment = 64;
 /// Blocks from this size on are mapped one by one, so that a freed one really is the system's
 /// again: the heap gives back only what lies at its end.
 constexpr int64_t kLeastMapped = int64_t{256} << 10;
+/// A kept block serves where it is larger by one part in so many at most: lanes differ in their
+/// tokens, and without it blocks of every size that a lane ever asked for would pile up. Under a
+/// limit these are given back instead, so that what is in use stays as small as was planned.
+constexpr int64_t kMostLarger = 3;
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 /// Rounds up to one of eight sizes for every power of two: at most 12.5% is wasted, and blocks of
@@ -37,12 +41,15 @@ class MemoryPool::State {
   State& operator=(const State&) = delete;
   ~State() { release(); }
 
-  /// Null where the system has none to give.
-  std::byte* take(int64_t size) {
+  /// A block of `size`, or one that was kept and is little larger; `size` becomes its own. Null
+  /// where the system has none to give.
+  std::byte* take(int64_t& size) {
     const std::lock_guard lock(mutex_);
     std::byte* block = nullptr;
-    const auto found = kept_.find(size);
-    if (found != kept_.end()) {
+    const int64_t largest = limit_ == kNoLimit ? size + size / kMostLarger : size;
+    const auto found = kept_.lower_bound(size);
+    if (found != kept_.end() && found->first <= largest) {
+      size = found->first;
       block = found->second.back();
       forget(found);
     } else {
@@ -145,7 +152,7 @@ std::shared_ptr<std::byte> MemoryPool::allocate(int64_t bytes) {
   if (bytes < 0 || bytes > std::numeric_limits<int64_t>::max() / 4) {
     fail("cannot allocate {} bytes", bytes);
   }
-  const int64_t size = size_class(bytes);
+  int64_t size = size_class(bytes);
   std::byte* block = state_->take(size);
   if (block == nullptr) {
     fail("out of memory: the system refused {} more MiB; use a smaller batch or model", size >> 20);
