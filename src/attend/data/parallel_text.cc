@@ -65,13 +65,13 @@ void ParallelFiles::check() const {
 ParallelReader::ParallelReader(const ParallelFiles& files, bool skip_bad_lines)
     : skip_bad_lines_(skip_bad_lines) {
   files.refuse_pipes();
-  constexpr ReadOptions options{.refuse_binary = true};
+  constexpr ReadOptions kOptions{.refuse_binary = true};
   if (!files.tsv.empty()) {
-    source_ = std::make_unique<LineReader>(files.tsv, options);
+    source_ = std::make_unique<LineReader>(files.tsv, kOptions);
     return;
   }
-  source_ = std::make_unique<LineReader>(files.source, options);
-  target_ = std::make_unique<LineReader>(files.target, options);
+  source_ = std::make_unique<LineReader>(files.source, kOptions);
+  target_ = std::make_unique<LineReader>(files.target, kOptions);
 }
 
 bool ParallelReader::next(std::string& source, std::string& target) {

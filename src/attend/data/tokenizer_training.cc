@@ -116,14 +116,13 @@ std::unordered_map<std::string, std::string> trainer_arguments(
 /// SentencePiece counts the characters that must be pieces, and says "Vocabulary size is smaller
 /// than required_chars. 300 vs 412. ..." where they do not fit.
 void refuse_small_vocabulary(const std::string& problem, const TokenizerTrainingOptions& options) {
-  static const std::regex kProblem("required_chars\\. \\d+ vs (\\d+)");
+  static const std::regex pattern("required_chars\\. \\d+ vs (\\d+)");
   std::smatch found;
-  if (!std::regex_search(problem, found, kProblem)) return;
+  if (!std::regex_search(problem, found, pattern)) return;
   fail_usage(
       "vocabulary_size is {}, and the characters of the text alone, the special tokens and the "
       "bytes need {} pieces; raise it, or lower character_coverage, which is {}: rare characters "
-      "are "
-      "then carried as bytes",
+      "are then carried as bytes",
       options.vocabulary_size, found[1].str(), options.character_coverage);
 }
 
