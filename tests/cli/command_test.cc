@@ -154,6 +154,8 @@ TEST(Command, WrongCallsSayWhatIsWrong) {
       {{"evaluate", "--resamples", "1000000000000"}, "resamples: found 1000000000000"},
       {{"evaluate", "--resamples", "0"}, "resamples: found 0, expected from 1 to 1000000"},
       {{"bench", "train", "--warmup=-1"}, "warmup: found -1"},
+      {{"bench", "translate"}, "--model DIR is missing"},
+      {{"bench", "translate", "x", "--copies", "0"}, "copies: found 0, expected from 1"},
   };
   for (const Case& each : cases) {
     const Finished finished = run(each.arguments);

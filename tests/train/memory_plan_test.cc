@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "attend/search/beam_search.h"
-#include "attend/train/available_memory.h"
+#include "attend/base/available_memory.h"
 #include "tests/train/process.h"
 #include "tests/train/support.h"
 

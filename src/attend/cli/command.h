@@ -54,6 +54,7 @@ std::unique_ptr<Command> make_tokenizer_decode_command();
 std::unique_ptr<Command> make_average_command();
 std::unique_ptr<Command> make_inspect_command();
 std::unique_ptr<Command> make_bench_train_command();
+std::unique_ptr<Command> make_bench_translate_command();
 std::unique_ptr<Command> make_bench_kernels_command();
 
 /// What the command line asks of one command.

@@ -8,6 +8,7 @@
 #include "attend/cli/command.h"
 #include "attend/cli/output.h"
 #include "attend/cli/status_line.h"
+#include "attend/cli/translator_options.h"
 #include "attend/data/text.h"
 #include "attend/io/model_directory.h"
 #include "attend/search/load_model.h"
@@ -41,24 +42,7 @@ class TranslateCommand : public Command {
     options.add("input", input_, "Text to translate; .gz or not; - is standard input")
         .metavar("FILE");
     options.add("output", output_, "- is standard output").metavar("FILE");
-    options.group("Search");
-    SearchOptions& search = translator_.search;
-    options.add("beam_size", search.beam_size, "Hypotheses kept; 1 is greedy search").quality();
-    options.add("length_penalty", search.length_penalty, "Alpha: larger ones favour longer text")
-        .quality();
-    options
-        .add("max_extra_length", search.max_extra_length,
-             "Tokens that a translation may have more than its sentence")
-        .quality();
-    options.add("n_best", search.n_best, "Translations a line, at most beam_size");
-    options.group("Speed and memory");
-    options.add("batch_tokens", search.batch_tokens,
-                "Source tokens that a worker searches at once; it does not change the result");
-    options.add("workers", translator_.workers, "Threads; 0 is one a core");
-    options
-        .add("precision", translator_.precision,
-             "Of matrix products; auto is bfloat16 where the CPU has it")
-        .quality();
+    define_translator_options(options, translator_);
   }
 
   void resolve(const OptionSet& options, const Assignments& config,

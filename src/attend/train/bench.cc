@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
+#include "attend/base/available_memory.h"
 #include "attend/base/error.h"
 #include "attend/base/log.h"
 #include "attend/base/worker_pool.h"
 #include "attend/comm/launch.h"
+#include "attend/io/profile_json.h"
 #include "attend/kernels/gemm.h"
-#include "attend/train/available_memory.h"
 #include "attend/train/engine.h"
 
 namespace attend {
@@ -166,13 +166,7 @@ std::string to_json(const TrainBenchOptions& options, const TrainBenchResult& re
       {"machine_flops", result.machine_flops},
       {"utilisation", result.utilisation},
       {"peak_resident_bytes", result.peak_resident_bytes}};
-  for (const ProfileRow& row : result.profile) {
-    json["profile"].push_back({{"name", row.name},
-                               {"calls", row.calls},
-                               {"seconds", row.seconds},
-                               {"flops", row.flops},
-                               {"bytes", row.bytes}});
-  }
+  json["profile"] = profile_json(result.profile);
   return json.dump();
 }
 

@@ -4,10 +4,10 @@
 #include <cerrno>
 #include <chrono>
 
+#include "attend/base/available_memory.h"
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/io/checkpoint.h"
-#include "attend/train/available_memory.h"
 #include "attend/train/bench.h"
 #include "attend/train/engine.h"
 #include "attend/train/run_folder.h"

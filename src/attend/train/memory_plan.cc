@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "attend/base/available_memory.h"
 #include "attend/base/error.h"
 #include "attend/base/log.h"
 #include "attend/search/beam_search.h"
-#include "attend/train/available_memory.h"
 
 namespace attend {
 namespace {

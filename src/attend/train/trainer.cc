@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cmath>
 
+#include "attend/base/available_memory.h"
 #include "attend/base/error.h"
 #include "attend/base/log.h"
 #include "attend/base/profile.h"
 #include "attend/data/corpus_reader.h"
-#include "attend/train/available_memory.h"
 #include "attend/train/bench.h"
 #include "attend/train/follower.h"
 #include "attend/train/memory_plan.h"

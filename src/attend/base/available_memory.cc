@@ -1,4 +1,4 @@
-#include "attend/train/available_memory.h"
+#include "attend/base/available_memory.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

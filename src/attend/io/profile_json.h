@@ -1,0 +1,23 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "attend/base/profile.h"
+
+namespace attend {
+
+/// A profile for machines: an array with an object for each row.
+inline nlohmann::ordered_json profile_json(const std::vector<ProfileRow>& rows) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const ProfileRow& row : rows) {
+    json.push_back({{"name", row.name},
+                    {"calls", row.calls},
+                    {"seconds", row.seconds},
+                    {"flops", row.flops},
+                    {"bytes", row.bytes}});
+  }
+  return json;
+}
+
+}  // namespace attend
