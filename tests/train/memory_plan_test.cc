@@ -4,8 +4,8 @@
 
 #include <cstdio>
 
-#include "attend/search/beam_search.h"
 #include "attend/base/available_memory.h"
+#include "attend/search/beam_search.h"
 #include "tests/train/process.h"
 #include "tests/train/support.h"
 
