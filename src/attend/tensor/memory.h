@@ -9,9 +9,10 @@
 
 namespace attend {
 
-/// Blocks of memory, aligned to 64 bytes, that are kept for the next caller of about the same size
-/// when freed. A worker has one of its own, so that a step after the first allocates nothing from
-/// the system. Safe to use from several threads; a block may outlive its pool.
+/// Blocks of memory, aligned to 64 bytes, that are kept when freed for a caller that wants as much
+/// or up to a quarter less; under a limit, as much. A worker has one of its own, so that a step
+/// after the first allocates nothing from the system. Safe to use from several threads; a block may
+/// outlive its pool.
 class MemoryPool {
  public:
   MemoryPool();
