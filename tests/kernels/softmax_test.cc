@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "tests/support/numbers.h"
 #include "tests/support/targets.h"
@@ -125,98 +124,6 @@ TEST(CrossEntropy, ARowDoesNotDependOnTheOthers) {
   logits.assign(before);
   cross_entropy(logits.slice_rows(3, 4), std::span(targets).subspan(3, 1), 0.1F, 1, alone);
   EXPECT_EQ(bits_of(alone), bits_of(together.slice_rows(3, 4)));
-}
-
-/// The k best by sorting: higher scores first, then lower indices; NaN as -inf.
-std::vector<int32_t> sorted_best(std::vector<float> row, int64_t k) {
-  for (float& value : row) value = std::isnan(value) ? -kInfinity : value;
-  std::vector<int32_t> order(row.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return row[static_cast<std::size_t>(a)] > row[static_cast<std::size_t>(b)];
-  });
-  order.resize(static_cast<std::size_t>(k));
-  return order;
-}
-
-void expect_best(const std::vector<float>& row) {
-  const auto columns = static_cast<int64_t>(row.size());
-  for (const int64_t k : {int64_t{1}, int64_t{2}, int64_t{5}, columns}) {
-    if (k > columns) continue;
-    for_each_instruction_set([&] {
-      const TopScores top = top_scores(Tensor::from(row, {1, columns}), k);
-      EXPECT_EQ(top.indices, sorted_best(row, k)) << columns << " columns, k " << k;
-      for (std::size_t i = 0; i < top.scores.size(); ++i) {
-        const float score = row[static_cast<std::size_t>(top.indices[i])];
-        EXPECT_EQ(top.scores[i], std::isnan(score) ? -kInfinity : score);
-      }
-    });
-  }
-}
-
-TEST(TopScores, AreTheBestInOrder) {
-  for (const int64_t columns : {1, 2, 7, 16, 17, 64, 1001}) {
-    for (uint64_t seed = 0; seed < 5; ++seed) {
-      std::vector<float> row = random_values(columns, seed);
-      expect_best(row);
-      for (float& value : row) value = std::round(value);  // ties everywhere
-      expect_best(row);
-      std::sort(row.begin(), row.end());  // every one is better than those before
-      expect_best(row);
-    }
-  }
-}
-
-TEST(TopScores, TiesGoToTheLowerIndex) {
-  expect_best(std::vector<float>(40, 1.0F));
-  expect_best({0.0F, -0.0F, 0.0F, -0.0F});
-}
-
-TEST(TopScores, NotANumberAndMinusInfinityComeLast) {
-  expect_best({kNan, 1, -kInfinity, 2, kNan, -3});
-  expect_best({kNan, kNan, kNan});
-  std::vector<float> row(50, -kInfinity);
-  row[33] = -5;
-  row[48] = kNan;
-  expect_best(row);
-  row[20] = kInfinity;
-  expect_best(row);
-}
-
-TEST(TopScores, LogSumsMakeProbabilities) {
-  for (const int64_t columns : {1, 5, 33, 1000}) {
-    for (const float size : {1.0F, 50.0F, 1e6F}) {
-      const Tensor logits = random_tensor({3, columns}, 4, DType::kFloat32, size);
-      const TopScores top = top_scores(logits, 1);
-      for (int64_t row = 0; row < 3; ++row) {
-        const std::vector<float> x = logits.slice_rows(row, row + 1).to_vector();
-        const double max = static_cast<double>(*std::max_element(x.begin(), x.end()));
-        double sum = 0;
-        for (const float value : x) sum += std::exp(static_cast<double>(value) - max);
-        const double expected = max + std::log(sum);
-        EXPECT_NEAR(top.log_sums[static_cast<std::size_t>(row)], expected,
-                    1e-6 * (1 + std::abs(expected)));
-      }
-    }
-  }
-}
-
-TEST(TopScores, LogSumsSkipWhatCannotBe) {
-  const TopScores top = top_scores(Tensor::from({0, -kInfinity, 0, -kInfinity}, {1, 4}), 2);
-  EXPECT_NEAR(top.log_sums[0], std::log(2.0F), 1e-6);
-  EXPECT_EQ(top.indices, (std::vector<int32_t>{0, 2}));
-}
-
-TEST(TopScores, ARowDoesNotDependOnTheOthers) {
-  const Tensor logits = random_tensor({9, 77}, 4);
-  const TopScores all = top_scores(logits, 3);
-  for (int64_t row = 0; row < 9; ++row) {
-    const TopScores one = top_scores(logits.slice_rows(row, row + 1), 3);
-    EXPECT_EQ(one.log_sums[0], all.log_sums[static_cast<std::size_t>(row)]);
-    for (std::size_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(one.indices[i], all.indices[static_cast<std::size_t>(row) * 3 + i]);
-    }
-  }
 }
 
 }  // namespace

@@ -1,4 +1,3 @@
-// The only file that knows oneDNN.
 #include "attend/kernels/gemm.h"
 
 #include <algorithm>
@@ -8,26 +7,17 @@
 #include <optional>
 #include <unordered_map>
 
-#include <dnnl.hpp>
 #include <fmt/format.h>
 #include <omp.h>
 
 #include "attend/base/error.h"
 #include "attend/base/profile.h"
+#include "attend/kernels/onednn.h"
 
 namespace attend {
 namespace {
 
 using dnnl::memory;
-
-const dnnl::engine& cpu() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  return engine;
-}
-
-memory::data_type type_of(DType dtype) {
-  return dtype == DType::kFloat32 ? memory::data_type::f32 : memory::data_type::bf16;
-}
 
 /// All that a primitive is made for; the sizes come when it runs. With every size a run-time one,
 /// oneDNN's kernels lose nothing measurable here, and ragged batches need no new primitives.
@@ -44,7 +34,9 @@ struct Variant {
 
 memory::desc run_time_matrix(DType dtype, bool transposed) {
   constexpr auto kAny = DNNL_RUNTIME_DIM_VAL;
-  return {{kAny, kAny}, type_of(dtype), transposed ? memory::dims{1, kAny} : memory::dims{kAny, 1}};
+  return {{kAny, kAny},
+          data_type_of(dtype),
+          transposed ? memory::dims{1, kAny} : memory::dims{kAny, 1}};
 }
 
 dnnl::matmul make_primitive(const Variant& variant) {
@@ -60,12 +52,13 @@ dnnl::matmul make_primitive(const Variant& variant) {
     attributes.set_post_ops(sum);
   }
 #if DNNL_VERSION_MAJOR >= 3
-  return dnnl::matmul(variant.bias ? dnnl::matmul::primitive_desc(cpu(), a, b, bias, c, attributes)
-                                   : dnnl::matmul::primitive_desc(cpu(), a, b, c, attributes));
+  return dnnl::matmul(variant.bias
+                          ? dnnl::matmul::primitive_desc(cpu_engine(), a, b, bias, c, attributes)
+                          : dnnl::matmul::primitive_desc(cpu_engine(), a, b, c, attributes));
 #else
   const dnnl::matmul::desc description =
       variant.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-  return dnnl::matmul(dnnl::matmul::primitive_desc(description, attributes, cpu()));
+  return dnnl::matmul(dnnl::matmul::primitive_desc(description, attributes, cpu_engine()));
 #endif
 }
 
@@ -81,12 +74,11 @@ memory wrap(const Tensor& tensor, bool transposed) {
                                        : memory::dims{tensor.rows(), tensor.columns()};
   const memory::dims strides =
       transposed ? memory::dims{1, tensor.row_stride()} : memory::dims{tensor.row_stride(), 1};
-  return {memory::desc(dims, type_of(tensor.dtype()), strides), cpu(), tensor.raw()};
+  return {memory::desc(dims, data_type_of(tensor.dtype()), strides), cpu_engine(), tensor.raw()};
 }
 
 void execute(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose transpose_b,
              const Tensor& c, const GemmOptions& options) {
-  thread_local dnnl::stream stream(cpu());
   const bool ta = transpose_a == Transpose::kYes, tb = transpose_b == Transpose::kYes;
   const Variant variant{ta, tb, options.bias != nullptr, options.accumulate, a.dtype(), c.dtype()};
   std::unordered_map<int, memory> arguments{
@@ -95,9 +87,9 @@ void execute(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose 
     arguments.emplace(DNNL_ARG_BIAS, wrap(options.bias->reshape({1, c.columns()}), false));
   }
   try {
-    primitive_for(variant).execute(stream, arguments);
+    primitive_for(variant).execute(cpu_stream(), arguments);
   } catch (const dnnl::error& error) {
-    fail("the matrix library failed: {}; most often there is too little memory", error.what());
+    fail_product(error);
   }
 }
 
@@ -236,6 +228,15 @@ double measure_gemm_rate(DType dtype, double seconds) {
     best = std::min(best, since(before));
   } while (since(start) < seconds);
   return 2.0 * 1024 * 512 * 512 / best;
+}
+
+bool has_int8_arithmetic() {
+  static const bool has = [] {
+    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    const auto vnni = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_vnni);
+    return (isa & vnni) == vnni;
+  }();
+  return has;
 }
 
 std::string name_gemm_library() {

@@ -23,6 +23,9 @@ void gemm(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose tra
 /// True where this CPU multiplies bfloat16 in hardware.
 bool has_bfloat16_arithmetic();
 
+/// True where this CPU multiplies int8 in hardware, without overflow.
+bool has_int8_arithmetic();
+
 /// Makes the matrix library use one thread when called from this thread. Every worker calls it
 /// once, first; the library never changes the setting of a caller's thread otherwise.
 void use_one_thread_here();

@@ -43,8 +43,7 @@ inline void MaxAndSum(const float* row, int64_t columns, RowSums& sums) {
   }
 }
 
-/// Adds up exp(score - max) and, with kStore, puts each in the score's place.
-template <bool kStore>
+/// Adds up exp(score - max) and puts each in the score's place.
 inline void SumExp(float* row, int64_t columns, RowSums& sums) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -56,7 +55,7 @@ inline void SumExp(float* row, int64_t columns, RowSums& sums) {
     if (rest < lanes) {
       e = hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(rest)), e);
     }
-    if (kStore) StoreSome(e, d, row + i, rest);
+    StoreSome(e, d, row + i, rest);
     total = hn::Add(total, e);
   }
   sums.sum_exp = SumLanes(d, total);
@@ -89,7 +88,7 @@ LossSums CrossEntropy(const Tensor& logits, std::span<const int32_t> targets, fl
     const float score = row[target];
     RowSums sums{};
     MaxAndSum(row, columns, sums);
-    SumExp<true>(row, columns, sums);
+    SumExp(row, columns, sums);
     const double log_sum = static_cast<double>(sums.max) + std::log(sums.sum_exp);
     const double nll = log_sum - static_cast<double>(score);
     const double uniform = log_sum - static_cast<double>(sums.sum) / static_cast<double>(columns);
@@ -111,44 +110,6 @@ LossSums CrossEntropy(const Tensor& logits, std::span<const int32_t> targets, fl
   return result;
 }
 
-/// Keeps the k best of a row in order; most vectors fall below the k-th best and are passed over.
-inline void TopOfRow(const float* row, int64_t columns, int64_t k, int32_t* indices,
-                     float* scores) {
-  const FloatTag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t kept = 0;
-  const auto offer = [&](int64_t index) {
-    const float score = std::isnan(row[index]) ? -INFINITY : row[index];
-    if (kept == k && !(score > scores[k - 1])) return;
-    int64_t place = kept < k ? kept++ : k - 1;
-    for (; place > 0 && scores[place - 1] < score; --place) {
-      scores[place] = scores[place - 1];
-      indices[place] = indices[place - 1];
-    }
-    scores[place] = score;
-    indices[place] = static_cast<int32_t>(index);
-  };
-  int64_t i = 0;
-  for (; i < columns && kept < k; ++i) offer(i);
-  for (; i + lanes <= columns; i += lanes) {
-    const auto above = hn::Gt(hn::LoadU(d, row + i), hn::Set(d, scores[k - 1]));
-    if (hn::AllFalse(d, above)) continue;
-    for (int64_t lane = 0; lane < lanes; ++lane) offer(i + lane);
-  }
-  for (; i < columns; ++i) offer(i);
-}
-
-void TopScoresOf(const Tensor& logits, int64_t k, TopScores& top) {
-  for (int64_t r = 0; r < logits.rows(); ++r) {
-    float* row = logits.data<float>() + r * logits.row_stride();
-    RowSums sums{};
-    MaxAndSum(row, logits.columns(), sums);
-    SumExp<false>(row, logits.columns(), sums);
-    top.log_sums[static_cast<std::size_t>(r)] = sums.max + std::log(sums.sum_exp);
-    TopOfRow(row, logits.columns(), k, top.indices.data() + r * k, top.scores.data() + r * k);
-  }
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace attend
 HWY_AFTER_NAMESPACE();
@@ -157,7 +118,6 @@ HWY_AFTER_NAMESPACE();
 namespace attend {
 
 HWY_EXPORT(CrossEntropy);
-HWY_EXPORT(TopScoresOf);
 
 LossSums& LossSums::operator+=(const LossSums& other) {
   loss += other.loss;
@@ -170,15 +130,6 @@ LossSums& LossSums::operator+=(const LossSums& other) {
 LossSums cross_entropy(const Tensor& logits, std::span<const int32_t> targets, float smoothing,
                        float scale, const Tensor& d_logits) {
   return HWY_DYNAMIC_DISPATCH(CrossEntropy)(logits, targets, smoothing, scale, d_logits);
-}
-
-TopScores top_scores(const Tensor& logits, int64_t k) {
-  TopScores top;
-  top.indices.resize(static_cast<std::size_t>(logits.rows() * k));
-  top.scores.resize(static_cast<std::size_t>(logits.rows() * k));
-  top.log_sums.resize(static_cast<std::size_t>(logits.rows()));
-  HWY_DYNAMIC_DISPATCH(TopScoresOf)(logits, k, top);
-  return top;
 }
 
 }  // namespace attend

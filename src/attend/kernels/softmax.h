@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "attend/tensor/tensor.h"
 
@@ -24,15 +23,5 @@ struct LossSums {
 /// The logits are overwritten.
 LossSums cross_entropy(const Tensor& logits, std::span<const int32_t> targets, float smoothing,
                        float scale, const Tensor& d_logits);
-
-/// Of a row of scores: the best entries, best first (ties: the lower index), and the logarithm of
-/// the sum of all exponentials, so that log p = score - log_sum.
-struct TopScores {
-  std::vector<int32_t> indices;  ///< [rows · k]
-  std::vector<float> scores;     ///< [rows · k]
-  std::vector<float> log_sums;   ///< [rows]
-};
-/// The k best of each row of float32 `logits`; k at most the number of columns.
-TopScores top_scores(const Tensor& logits, int64_t k);
 
 }  // namespace attend

@@ -8,7 +8,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/profile.h"
-#include "attend/kernels/softmax.h"
+#include "attend/kernels/top_scores.h"
 #include "attend/search/beam.h"
 #include "attend/search/beam_caches.h"
 

@@ -19,9 +19,15 @@ float to_float(BFloat16 value) {
   return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16);
 }
 
-int64_t size_of(DType dtype) { return dtype == DType::kFloat32 ? 4 : 2; }
+int64_t size_of(DType dtype) {
+  if (dtype == DType::kInt8) return 1;
+  return dtype == DType::kFloat32 ? 4 : 2;
+}
 
-std::string_view name_of(DType dtype) { return dtype == DType::kFloat32 ? "float32" : "bfloat16"; }
+std::string_view name_of(DType dtype) {
+  if (dtype == DType::kInt8) return "int8";
+  return dtype == DType::kFloat32 ? "float32" : "bfloat16";
+}
 
 int64_t count_of(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
@@ -87,8 +93,12 @@ std::vector<float> Tensor::to_vector() const {
   for (int64_t row = 0; row < rows_; ++row) {
     for (int64_t column = 0; column < columns_; ++column) {
       const int64_t at = row * row_stride_ + column;
-      values.push_back(dtype_ == DType::kFloat32 ? data<float>()[at]
-                                                 : to_float(data<BFloat16>()[at]));
+      if (dtype_ == DType::kInt8) {
+        values.push_back(static_cast<float>(data<int8_t>()[at]));
+      } else {
+        values.push_back(dtype_ == DType::kFloat32 ? data<float>()[at]
+                                                   : to_float(data<BFloat16>()[at]));
+      }
     }
   }
   return values;

@@ -18,9 +18,10 @@ struct BFloat16 {
 BFloat16 to_bfloat16(float value);
 float to_float(BFloat16 value);
 
-enum class DType : uint8_t { kFloat32, kBFloat16 };
+/// int8 holds quantised weights alone: kernels compute in the other two.
+enum class DType : uint8_t { kFloat32, kBFloat16, kInt8 };
 int64_t size_of(DType dtype);
-std::string_view name_of(DType dtype);  ///< "float32", "bfloat16"
+std::string_view name_of(DType dtype);  ///< "float32", "bfloat16", "int8"
 
 using Shape = std::vector<int64_t>;
 int64_t count_of(const Shape& shape);       ///< number of elements
@@ -49,7 +50,7 @@ class Tensor {
   int64_t bytes() const { return count() * size_of(dtype_); }
   bool contiguous() const { return row_stride_ == columns_ || rows_ <= 1; }
 
-  /// The numbers. T must match dtype(): float or BFloat16.
+  /// The numbers. T must match dtype(): float, BFloat16 or int8_t.
   template <typename T>
   T* data() const {
     return reinterpret_cast<T*>(data_);
@@ -65,7 +66,7 @@ class Tensor {
 
   /// A float32 copy of all elements, whatever the dtype.
   std::vector<float> to_vector() const;
-  /// Copies values in, converting to dtype(). Throws Error where the counts differ.
+  /// Copies values in, converting to dtype(), float32 or bfloat16. Throws Error where the counts differ.
   void assign(const std::vector<float>& values) const;
   /// Sets every byte to zero.
   void zero() const;

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "attend/tensor/tensor.h"
+
+namespace attend {
+
+/// A matrix of int8 with a scale for every row: number = int8 · scale. For a weight [out, in] that
+/// is a scale for every output channel.
+struct QuantizedMatrix {
+  Tensor values;  ///< int8 [rows, columns], from -127 to 127
+  Tensor scales;  ///< float32 [rows]
+};
+
+/// Symmetric quantisation to the nearest, ties to even: scale = max |x| / 127 of each row; a row of
+/// zeros has the scale 0, and a row with a number that is not finite has a scale that is none.
+/// x is float32 or bfloat16.
+QuantizedMatrix quantize(const Tensor& x);
+
+/// The same rows into memory that is there already: values [rows, columns] without gaps.
+void quantize_rows(const Tensor& x, int8_t* values, float* scales);
+
+/// float32 [rows, columns].
+Tensor dequantize(const QuantizedMatrix& matrix);
+
+}  // namespace attend
