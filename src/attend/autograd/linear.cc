@@ -8,8 +8,12 @@ namespace attend {
 Variable linear(Context& context, const Variable& x, Parameter& weight, Parameter* bias) {
   const ProfileScope scope("linear forward");
   const Tensor y = context.tensor({x.value().rows(), weight.shape[0]}, context.compute);
-  gemm(x.value(), Transpose::kNo, weight.compute, Transpose::kYes, y,
-       {.bias = bias != nullptr ? &bias->master : nullptr});
+  if (weight.packed != nullptr) {
+    multiply(x.value(), *weight.packed, bias != nullptr ? bias->master : Tensor(), y);
+  } else {
+    gemm(x.value(), Transpose::kNo, weight.compute, Transpose::kYes, y,
+         {.bias = bias != nullptr ? &bias->master : nullptr});
+  }
   const Variable result(y, context.compute);
   Tape* tape = context.tape;
   if (tape == nullptr) return result;

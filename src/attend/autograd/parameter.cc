@@ -69,12 +69,14 @@ void Parameter::cancel_step() {
   turn_.notify_all();
 }
 
-Parameter& ParameterSet::add(std::string name, Shape shape, Initializer initializer) {
+Parameter& ParameterSet::add(std::string name, Shape shape, Initializer initializer,
+                             ParameterUse use) {
   if (flat_size_ > 0 && master_.defined()) fail("parameter {} added after allocation", name);
   Parameter& made = parameters_.emplace_back();
   made.name = std::move(name);
   made.shape = std::move(shape);
   made.initializer = std::move(initializer);
+  made.use = use;
   made.offset = flat_size_;
   flat_size_ += (count_of(made.shape) + kAlignedElements - 1) / kAlignedElements * kAlignedElements;
   return made;
@@ -92,6 +94,40 @@ void ParameterSet::allocate(DType compute, bool with_gradients) {
     parameter.master = view(master_);
     parameter.compute = compute_.defined() ? view(compute_) : parameter.master;
     if (with_gradients) parameter.gradient = view(gradient_);
+  }
+}
+
+Tensor as_float32(const StoredWeight& stored) {
+  return stored.scales.defined() ? dequantize({stored.values, stored.scales}) : stored.values;
+}
+
+QuantizedMatrix as_int8(const StoredWeight& stored) {
+  if (stored.scales.defined()) return {stored.values, stored.scales};
+  return quantize(stored.values);
+}
+
+namespace {
+
+std::shared_ptr<const PackedMatrix> pack(const StoredWeight& stored, DType dtype) {
+  if (dtype == DType::kInt8) return std::make_shared<PackedMatrix>(as_int8(stored));
+  return std::make_shared<PackedMatrix>(as_float32(stored), dtype);
+}
+
+}  // namespace
+
+void ParameterSet::load(const WeightReader& read, DType dtype) {
+  for (Parameter& parameter : parameters_) {
+    const StoredWeight stored = read(parameter);
+    const ParameterUse use = parameter.use;
+    if (use == ParameterUse::kProduct || use == ParameterUse::kTableAndProduct) {
+      parameter.packed = pack(stored, dtype);
+    }
+    if (use == ParameterUse::kProduct) continue;
+    if (use != ParameterUse::kPlain && dtype == DType::kInt8) {
+      parameter.quantized = as_int8(stored);
+    } else {
+      parameter.master = parameter.compute = as_float32(stored);
+    }
   }
 }
 

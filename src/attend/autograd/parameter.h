@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "attend/base/random.h"
+#include "attend/kernels/packed_matrix.h"
 #include "attend/tensor/tensor.h"
 
 namespace attend {
@@ -27,7 +29,26 @@ struct SparseGradient {
   float scale = 1.0F;
 };
 
+/// What a model that only runs does with a parameter.
+enum class ParameterUse {
+  kPlain,            ///< reads its numbers
+  kProduct,          ///< multiplies by it
+  kTable,            ///< looks up rows
+  kTableAndProduct,  ///< both: tied embeddings
+};
+
+/// A parameter as a file holds it: float32, or int8 with a scale for every row.
+struct StoredWeight {
+  Tensor values;
+  Tensor scales;  ///< undefined unless int8
+};
+
+Tensor as_float32(const StoredWeight& stored);
+QuantizedMatrix as_int8(const StoredWeight& stored);
+
 class Parameter;
+/// Reads a parameter's numbers.
+using WeightReader = std::function<StoredWeight(const Parameter&)>;
 
 /// Hears of gradients that are complete while the lanes of a step still run, on the thread of the
 /// lane that added last.
@@ -50,10 +71,15 @@ class Parameter {
   std::string name;
   Shape shape;
   Initializer initializer;
+  ParameterUse use = ParameterUse::kPlain;
   int64_t offset = 0;  ///< of the first element in the flat buffers
   Tensor master;
   Tensor compute;
   Tensor gradient;
+  /// Of a model that only runs, in place of the above: what it multiplies by, and, in int8, the
+  /// table.
+  std::shared_ptr<const PackedMatrix> packed;
+  QuantizedMatrix quantized;
   /// What embedding lookups leave, one list a lane; added to the gradient when the step ends.
   std::vector<std::vector<SparseGradient>> sparse;
 
@@ -78,9 +104,13 @@ class Parameter {
 /// array and a checkpoint is a few tensors.
 class ParameterSet {
  public:
-  Parameter& add(std::string name, Shape shape, Initializer initializer);
+  Parameter& add(std::string name, Shape shape, Initializer initializer,
+                 ParameterUse use = ParameterUse::kPlain);
   /// Allocates the buffers and binds every parameter's views. Call once, after the last add().
   void allocate(DType compute, bool with_gradients);
+  /// Instead of allocate(), for a model that only runs: reads every parameter once and keeps it in
+  /// the form in which it is used, products packed in `dtype`. Nothing else stays in memory.
+  void load(const WeightReader& read, DType dtype);
   /// Draws all initial values from `seed`; each parameter's depend on its name's order alone.
   void initialize(uint64_t seed);
   /// Copies the master values into the compute copies (nothing to do in float32).

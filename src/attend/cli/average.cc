@@ -37,7 +37,6 @@ class AverageCommand : public Command {
   /// The folder that has configuration and tokenizer of a path.
   static Path home_of(const Path& path);
   static ModelFiles home_files(const Path& path);
-  void save(const ModelFiles& first, const NamedTensors& weights) const;
 
   std::vector<std::string> models_;
   std::string run_;
@@ -93,24 +92,10 @@ ModelFiles AverageCommand::home_files(const Path& path) {
   }
 }
 
-/// All or nothing: what was written is removed where something could not be.
-void AverageCommand::save(const ModelFiles& first, const NamedTensors& weights) const {
-  std::error_code error;
-  const bool is_new = !std::filesystem::exists(output_, error);
-  try {
-    save_model_directory(output_, first.config, first.source_tokenizer, first.target_tokenizer,
-                         weights);
-  } catch (...) {
-    for (const std::string& file : files_of_model(output_)) std::filesystem::remove(file, error);
-    if (is_new) std::filesystem::remove(output_, error);
-    throw;
-  }
-}
-
 void AverageCommand::run(const OptionSet&) {
   const std::vector<Path> inputs = paths();
   const ModelFiles first = home_files(inputs[0]);
-  save(first, average_models(inputs));
+  save_new_model_directory(output_, first, average_models(inputs));
   logger().info("{}: the average of {}", output_,
                 counted(static_cast<int64_t>(inputs.size()), "model"));
 }

@@ -108,6 +108,7 @@ std::vector<std::unique_ptr<Command>> make_commands() {
   commands.push_back(make_tokenizer_encode_command());
   commands.push_back(make_tokenizer_decode_command());
   commands.push_back(make_average_command());
+  commands.push_back(make_convert_command());
   commands.push_back(make_inspect_command());
   commands.push_back(make_bench_train_command());
   commands.push_back(make_bench_translate_command());

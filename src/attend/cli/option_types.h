@@ -82,6 +82,12 @@ struct Choices<Precision> {
   static constexpr Precision kAll[] = {Precision::kAuto, Precision::kFloat32, Precision::kBFloat16};
 };
 template <>
+struct Choices<InferencePrecision> {
+  static constexpr InferencePrecision kAll[] = {
+      InferencePrecision::kAuto, InferencePrecision::kFloat32, InferencePrecision::kBFloat16,
+      InferencePrecision::kInt8};
+};
+template <>
 struct Choices<OptimizerKind> {
   static constexpr OptimizerKind kAll[] = {OptimizerKind::kAdam, OptimizerKind::kAdamW};
 };

@@ -113,7 +113,7 @@ void TranslateCommand::run(const OptionSet&) {
   logger().info("{}, {} in {:.1f} s ({:.0f} tokens/s; {}, {})", counted(counts.lines, "line"),
                 counted(counts.target_tokens, "token"), passed.count(),
                 static_cast<double>(counts.target_tokens) / passed.count(),
-                counted(translator.workers(), "worker"), name_of(translator.compute()));
+                counted(translator.workers(), "worker"), name_of(translator.precision()));
 }
 
 }  // namespace

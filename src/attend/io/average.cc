@@ -96,6 +96,14 @@ Tensor mean_of(const std::vector<Source>& sources, const std::string& name) {
   return Tensor::from(means, sources.front().file.shape(sources.front().prefix + name));
 }
 
+void check_not_quantized(const Source& source) {
+  for (const std::string& name : source.names) {
+    if (source.file.dtype(source.prefix + name) != "I8") continue;
+    fail("{} is an int8 model; average the models that it was converted from",
+         source.file.path().string());
+  }
+}
+
 }  // namespace
 
 NamedTensors average_models(const std::vector<Path>& paths) {
@@ -104,6 +112,7 @@ NamedTensors average_models(const std::vector<Path>& paths) {
   for (const Path& path : paths) {
     sources.push_back(open_source(path));
     check_same_model(sources.front(), sources.back());
+    check_not_quantized(sources.back());
   }
   NamedTensors averaged;
   for (const std::string& name : sources.front().names) {

@@ -235,4 +235,18 @@ void save_model_directory(const Path& directory, const TransformerConfig& config
   write_safetensors(directory / kWeightsFile, weights, complete);
 }
 
+void save_new_model_directory(const Path& directory, const ModelFiles& files,
+                              const NamedTensors& weights) {
+  std::error_code error;
+  const bool is_new = !std::filesystem::exists(directory, error);
+  try {
+    save_model_directory(directory, files.config, files.source_tokenizer, files.target_tokenizer,
+                         weights);
+  } catch (...) {
+    for (const std::string& file : files_of_model(directory)) std::filesystem::remove(file, error);
+    if (is_new) std::filesystem::remove(directory, error);
+    throw;
+  }
+}
+
 }  // namespace attend

@@ -69,4 +69,9 @@ void save_model_directory(const Path& directory, const TransformerConfig& config
                           const NamedTensors& weights,
                           const std::map<std::string, std::string>& metadata = {});
 
+/// Writes other weights of the model in `files` where there is no model yet, all or nothing: what
+/// was written is removed where something could not be.
+void save_new_model_directory(const Path& directory, const ModelFiles& files,
+                              const NamedTensors& weights);
+
 }  // namespace attend

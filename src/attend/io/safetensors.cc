@@ -4,6 +4,7 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 #include <zlib.h>
@@ -46,6 +47,19 @@ std::map<std::string, uint32_t> parse_checksums(std::string_view text,
          kChecksumKey, shown(text), tensors.size());
   }
   return checksums;
+}
+
+/// As safetensors spells it.
+std::string_view spelled(DType dtype) {
+  if (dtype == DType::kInt8) return "I8";
+  return dtype == DType::kFloat32 ? "F32" : "BF16";
+}
+
+std::optional<DType> dtype_called(std::string_view name) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt8}) {
+    if (spelled(dtype) == name) return dtype;
+  }
+  return std::nullopt;
 }
 
 float half_to_float(uint16_t half) {
@@ -162,8 +176,8 @@ const StoredTensor& SafetensorsFile::at(const std::string& name) const {
 
 Tensor SafetensorsFile::read(const std::string& name, MemoryPool& memory) const {
   const StoredTensor& tensor = at(name);
-  if (tensor.dtype == "F32" || tensor.dtype == "BF16") {
-    Tensor made(tensor.shape, tensor.dtype == "F32" ? DType::kFloat32 : DType::kBFloat16, memory);
+  if (const std::optional<DType> dtype = dtype_called(tensor.dtype)) {
+    Tensor made(tensor.shape, *dtype, memory);
     contents_->read(name, tensor, made.raw());
     return made;
   }
@@ -174,8 +188,8 @@ Tensor SafetensorsFile::read(const std::string& name, MemoryPool& memory) const 
     return contents_->read_converted<double>(
         name, tensor, memory, [](double value) { return static_cast<float>(value); });
   }
-  fail("{}: tensor {} holds {}; expected one of F32, BF16, F16, F64", path().string(), shown(name),
-       tensor.dtype);
+  fail("{}: tensor {} holds {}; expected one of F32, BF16, I8, F16, F64", path().string(),
+       shown(name), tensor.dtype);
 }
 
 void SafetensorsFile::read_into(const std::string& name, const Tensor& destination) const {
@@ -185,8 +199,7 @@ void SafetensorsFile::read_into(const std::string& name, const Tensor& destinati
          to_string(tensor.shape), to_string(destination.shape()));
   }
   if (!destination.contiguous()) fail("cannot read {} into rows that lie apart", shown(name));
-  const std::string_view same = destination.dtype() == DType::kFloat32 ? "F32" : "BF16";
-  if (tensor.dtype == same) {
+  if (dtype_called(tensor.dtype) == destination.dtype()) {
     contents_->read(name, tensor, destination.raw());
   } else {
     destination.assign(read(name).to_vector());
@@ -253,11 +266,12 @@ std::string checksums_of(const ByName& tensors) {
   return text;
 }
 
-/// float32 before bfloat16, so that every tensor is aligned to its elements; then by name.
+/// The widest elements first, so that every tensor is aligned to its elements; then by name.
 FileOrder in_file_order(const ByName& tensors) {
   FileOrder order(tensors.begin(), tensors.end());
-  std::stable_partition(order.begin(), order.end(),
-                        [](const auto& entry) { return entry.second->dtype() == DType::kFloat32; });
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return size_of(a.second->dtype()) > size_of(b.second->dtype());
+  });
   return order;
 }
 
@@ -267,7 +281,7 @@ std::string header_of(const FileOrder& order, const std::map<std::string, std::s
   int64_t begin = 0;
   for (const auto& [name, tensor] : order) {
     const int64_t end = begin + tensor->bytes();
-    header[std::string(name)] = {{"dtype", tensor->dtype() == DType::kFloat32 ? "F32" : "BF16"},
+    header[std::string(name)] = {{"dtype", spelled(tensor->dtype())},
                                  {"shape", tensor->shape()},
                                  {"data_offsets", {begin, end}}};
     begin = end;

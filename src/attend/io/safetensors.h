@@ -49,8 +49,8 @@ class SafetensorsFile {
   const Shape& shape(const std::string& name) const { return at(name).shape; }
   const std::string& dtype(const std::string& name) const { return at(name).dtype; }
 
-  /// A copy: float32 or bfloat16 as stored, F16 and F64 as float32. Other dtypes are an Error, and
-  /// so are bytes that do not have the checksum that the file states.
+  /// A copy: float32, bfloat16 or int8 as stored, F16 and F64 as float32. Other dtypes are an
+  /// Error, and so are bytes that do not have the checksum that the file states.
   Tensor read(const std::string& name, MemoryPool& memory = MemoryPool::global()) const;
   /// The same into a contiguous tensor that is there already, converting to its dtype. Throws Error
   /// where the shapes differ.
@@ -65,9 +65,9 @@ class SafetensorsFile {
   std::shared_ptr<const Contents> contents_;
 };
 
-/// Writes float32 and bfloat16 tensors as an AtomicFile, with checksums. Equal tensors and metadata
-/// make equal bytes, whatever the order given: float32 first, then by name. Throws Error for a name
-/// given twice.
+/// Writes float32, bfloat16 and int8 tensors as an AtomicFile, with checksums. Equal tensors and
+/// metadata make equal bytes, whatever the order given: the widest elements first, then by name.
+/// Throws Error for a name given twice.
 void write_safetensors(const Path& path, const NamedTensors& tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

@@ -19,14 +19,14 @@ HWY_BEFORE_NAMESPACE();
 namespace attend {
 namespace HWY_NAMESPACE {
 
-inline void EmbedToken(const EmbeddingForward& op, int64_t token, int64_t position,
-                       const float* factors) {
+template <typename T>
+inline void EmbedToken(const EmbeddingForward& op, const T* row, float row_scale, int64_t token,
+                       int64_t position, const float* factors) {
   const FloatTag d;
   const int64_t columns = op.table.columns();
-  const float* row = op.table.data<float>() + op.ids[static_cast<std::size_t>(token)] * columns;
   const float* place =
       op.positions.defined() ? op.positions.data<float>() + position * columns : nullptr;
-  const auto scale = hn::Set(d, op.scale);
+  const auto scale = hn::Set(d, op.scale * row_scale);
   for (int64_t i = 0; i < columns; i += static_cast<int64_t>(hn::Lanes(d))) {
     const int64_t rest = columns - i, at = token * columns + i;
     auto value = hn::Mul(LoadSome(d, row + i, rest), scale);
@@ -39,6 +39,17 @@ inline void EmbedToken(const EmbeddingForward& op, int64_t token, int64_t positi
     } else {
       StoreSome(value, d, op.out_compute.data<BFloat16>() + at, rest);
     }
+  }
+}
+
+inline void EmbedToken(const EmbeddingForward& op, int64_t token, int64_t position,
+                       const float* factors) {
+  const int64_t id = op.ids[static_cast<std::size_t>(token)], at = id * op.table.columns();
+  if (op.table.dtype() == DType::kInt8) {
+    EmbedToken(op, op.table.data<int8_t>() + at, op.table_scales.data<float>()[id], token, position,
+               factors);
+  } else {
+    EmbedToken(op, op.table.data<float>() + at, 1.0F, token, position, factors);
   }
 }
 

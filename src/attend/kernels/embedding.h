@@ -15,9 +15,10 @@ struct EmbeddingForward {
   std::span<const int32_t> ids;
   std::span<const int64_t> offsets;
   std::span<const int64_t> first_positions;
-  Tensor table;      ///< float32 [vocabulary, d_model]
-  float scale = 1;   ///< √d_model
-  Tensor positions;  ///< float32 [at least the longest sequence, d_model]; undefined: none
+  Tensor table;         ///< float32, or int8 with scales, [vocabulary, d_model]
+  Tensor table_scales;  ///< float32 [vocabulary], of an int8 table
+  float scale = 1;      ///< √d_model
+  Tensor positions;     ///< float32 [at least the longest sequence, d_model]; undefined: none
   Dropout dropout;
   Tensor out;          ///< result, float32 [tokens, d_model]
   Tensor out_compute;  ///< result in the compute dtype; may be undefined

@@ -38,6 +38,13 @@ HWY_INLINE hn::Vec<D> LoadF32(D d, const BFloat16* from) {
 }
 
 template <class D>
+HWY_INLINE hn::Vec<D> LoadF32(D d, const int8_t* from) {
+  const hn::RebindToSigned<D> d32;
+  const hn::Rebind<int8_t, D> d8;
+  return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, from)));
+}
+
+template <class D>
 HWY_INLINE void StoreF32(hn::Vec<D> value, D d, float* to) {
   hn::StoreU(value, d, to);
 }

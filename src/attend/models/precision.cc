@@ -7,6 +7,26 @@
 
 namespace attend {
 
+namespace {
+
+/// The value of that name among `all`.
+template <typename Value, std::size_t kCount>
+Value parse(std::string_view name, const Value (&all)[kCount]) {
+  std::string names;
+  for (const Value each : all) {
+    if (name_of(each) == name) return each;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(each));
+  }
+  fail_usage("found {}, expected one of {}", shown(name), names);
+}
+
+DType without(const char* what) {
+  logger().warn("this CPU does not multiply {}; computing in float32", what);
+  return DType::kFloat32;
+}
+
+}  // namespace
+
 std::string_view name_of(Precision value) {
   switch (value) {
     case Precision::kFloat32:
@@ -19,20 +39,49 @@ std::string_view name_of(Precision value) {
   return "auto";
 }
 
-Precision parse_precision(std::string_view name) {
-  for (const Precision each : {Precision::kAuto, Precision::kFloat32, Precision::kBFloat16}) {
-    if (name_of(each) == name) return each;
+std::string_view name_of(InferencePrecision value) {
+  switch (value) {
+    case InferencePrecision::kFloat32:
+      return "float32";
+    case InferencePrecision::kBFloat16:
+      return "bfloat16";
+    case InferencePrecision::kInt8:
+      return "int8";
+    case InferencePrecision::kAuto:
+      break;
   }
-  fail_usage("found {}, expected one of auto, float32, bfloat16", shown(name));
+  return "auto";
+}
+
+Precision parse_precision(std::string_view name) {
+  using enum Precision;
+  return parse(name, {kAuto, kFloat32, kBFloat16});
+}
+
+InferencePrecision parse_inference_precision(std::string_view name) {
+  using enum InferencePrecision;
+  return parse(name, {kAuto, kFloat32, kBFloat16, kInt8});
 }
 
 DType choose_precision(Precision asked) {
   if (asked == Precision::kFloat32) return DType::kFloat32;
   if (has_bfloat16_arithmetic()) return DType::kBFloat16;
-  if (asked == Precision::kBFloat16) {
-    logger().warn("this CPU does not multiply bfloat16; computing in float32");
+  return asked == Precision::kBFloat16 ? without("bfloat16") : DType::kFloat32;
+}
+
+DType choose_precision(InferencePrecision asked, DType stored) {
+  switch (asked) {
+    case InferencePrecision::kFloat32:
+      return choose_precision(Precision::kFloat32);
+    case InferencePrecision::kBFloat16:
+      return choose_precision(Precision::kBFloat16);
+    case InferencePrecision::kInt8:
+      return has_int8_arithmetic() ? DType::kInt8 : without("int8");
+    case InferencePrecision::kAuto:
+      break;
   }
-  return DType::kFloat32;
+  if (stored == DType::kInt8 && has_int8_arithmetic()) return DType::kInt8;
+  return choose_precision(Precision::kAuto);
 }
 
 }  // namespace attend

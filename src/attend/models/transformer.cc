@@ -23,30 +23,22 @@ Stream run_layer(Context& context, const Stream& x, const StreamPart& layer) {
 }  // namespace
 
 Transformer::Transformer(const TransformerConfig& config, DType compute, bool with_gradients)
-    : config_(config), compute_(compute) {
-  config_.validate();
-  const float deviation = 1.0F / std::sqrt(static_cast<float>(config.d_model));
-  const auto table = [&](const std::string& name, int64_t rows) {
-    return &parameters_.add(name, {rows, config.d_model}, normal(deviation));
-  };
-  if (config.tied_embeddings == TiedEmbeddings::kAll) {
-    source_embedding_ = target_embedding_ = output_projection_ =
-        table("embedding", config.target_vocabulary_size);
-  } else {
-    source_embedding_ = table("encoder.embedding", config.source_vocabulary_size);
-    target_embedding_ = output_projection_ =
-        table("decoder.embedding", config.target_vocabulary_size);
-    if (config.tied_embeddings == TiedEmbeddings::kNone) {
-      output_projection_ = table("output_projection", config.target_vocabulary_size);
-    }
-  }
-  const int64_t longest = config.max_length;
-  if (config.positions == Positions::kLearned) {
-    source_positions_ = table("encoder.positions", longest);
-    target_positions_ = table("decoder.positions", longest);
-  } else if (config.positions == Positions::kSinusoidal) {
-    sinusoids_ = sinusoidal_positions(longest, config.d_model);
-  }
+    : config_(config), compute_(compute), weights_(compute) {
+  build();
+  parameters_.allocate(compute, with_gradients);
+}
+
+Transformer::Transformer(const TransformerConfig& config, DType weights)
+    : config_(config),
+      compute_(weights == DType::kInt8 ? DType::kFloat32 : weights),
+      weights_(weights) {
+  build();
+}
+
+void Transformer::build() {
+  const TransformerConfig& config = config_;
+  config.validate();
+  build_tables();
   for (int64_t i = 0; i < config.encoder_layers; ++i) {
     encoder_.push_back(
         std::make_unique<EncoderLayer>(parameters_, fmt::format("encoder.layers.{}", i), config));
@@ -57,7 +49,38 @@ Transformer::Transformer(const TransformerConfig& config, DType compute, bool wi
         std::make_unique<DecoderLayer>(parameters_, fmt::format("decoder.layers.{}", i), config));
   }
   decoder_output_ = std::make_unique<StackOutput>(parameters_, "decoder.norm", config);
-  parameters_.allocate(compute, with_gradients);
+}
+
+void Transformer::build_tables() {
+  const TransformerConfig& config = config_;
+  const float deviation = 1.0F / std::sqrt(static_cast<float>(config.d_model));
+  const auto table = [&](const std::string& name, int64_t rows, ParameterUse use) {
+    return &parameters_.add(name, {rows, config.d_model}, normal(deviation), use);
+  };
+  const int64_t source = config.source_vocabulary_size, target = config.target_vocabulary_size;
+  switch (config.tied_embeddings) {
+    case TiedEmbeddings::kAll:
+      source_embedding_ = target_embedding_ = output_projection_ =
+          table("embedding", target, ParameterUse::kTableAndProduct);
+      break;
+    case TiedEmbeddings::kDecoder:
+      source_embedding_ = table("encoder.embedding", source, ParameterUse::kTable);
+      target_embedding_ = output_projection_ =
+          table("decoder.embedding", target, ParameterUse::kTableAndProduct);
+      break;
+    case TiedEmbeddings::kNone:
+      source_embedding_ = table("encoder.embedding", source, ParameterUse::kTable);
+      target_embedding_ = table("decoder.embedding", target, ParameterUse::kTable);
+      output_projection_ = table("output_projection", target, ParameterUse::kProduct);
+      break;
+  }
+  const int64_t longest = config.max_length;
+  if (config.positions == Positions::kLearned) {
+    source_positions_ = table("encoder.positions", longest, ParameterUse::kPlain);
+    target_positions_ = table("decoder.positions", longest, ParameterUse::kPlain);
+  } else if (config.positions == Positions::kSinusoidal) {
+    sinusoids_ = sinusoidal_positions(longest, config.d_model);
+  }
 }
 
 Stream Transformer::embed(Context& context, const EmbeddingInput& input, Parameter& table,
@@ -112,8 +135,23 @@ Tensor Transformer::logits(Context& context, const Variable& hidden) const {
   const ProfileScope scope("output projection");
   const Tensor out =
       context.tensor({hidden.value().rows(), output_projection_->shape[0]}, DType::kFloat32);
-  gemm(hidden.value(), Transpose::kNo, output_projection_->compute, Transpose::kYes, out);
+  if (output_projection_->packed != nullptr) {
+    multiply(hidden.value(), *output_projection_->packed, {}, out);
+  } else {
+    gemm(hidden.value(), Transpose::kNo, output_projection_->compute, Transpose::kYes, out);
+  }
   return out;
+}
+
+void Transformer::best_tokens(Context& context, const Variable& hidden, int64_t k,
+                              std::span<const int32_t> wanted, TopScores& best) const {
+  const Tensor& rows = hidden.value();
+  if (output_projection_->packed != nullptr) {
+    const ProfileScope scope("output projection");
+    project_top_scores(rows, *output_projection_->packed, k, wanted, best);
+    return;
+  }
+  top_scores(logits(context, hidden), k, wanted, best);
 }
 
 std::vector<LayerCache> Transformer::make_caches(Context& context, const EncoderOutput& memory,

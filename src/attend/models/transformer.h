@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "attend/kernels/top_scores.h"
 #include "attend/models/config.h"
 #include "attend/nn/encoder_decoder.h"
 
@@ -25,11 +26,15 @@ class Transformer {
  public:
   /// Builds the model and allocates its weights (undefined until initialize() or loaded).
   Transformer(const TransformerConfig& config, DType compute, bool with_gradients);
+  /// Builds a model that only runs; its weights are undefined until parameters().load() packs them
+  /// in `weights`. With int8 weights, activations are float32.
+  Transformer(const TransformerConfig& config, DType weights);
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
 
   const TransformerConfig& config() const { return config_; }
-  DType compute() const { return compute_; }
+  DType compute() const { return compute_; }  ///< of activations
+  DType weights() const { return weights_; }  ///< of what products multiply by
   ParameterSet& parameters() { return parameters_; }
   const ParameterSet& parameters() const { return parameters_; }
   void initialize(uint64_t seed) { parameters_.initialize(seed); }
@@ -47,6 +52,10 @@ class Transformer {
 
   /// float32 [rows, target vocabulary].
   Tensor logits(Context& context, const Variable& hidden) const;
+  /// The `k` tokens with the highest logits for each row, and the logits of the tokens `wanted`. A
+  /// model that only runs never makes a whole row of logits.
+  void best_tokens(Context& context, const Variable& hidden, int64_t k,
+                   std::span<const int32_t> wanted, TopScores& best) const;
 
   /// Caches for decoding from `memory`, with room for `slots` rows in each self-attention.
   std::vector<LayerCache> make_caches(Context& context, const EncoderOutput& memory,
@@ -61,8 +70,12 @@ class Transformer {
   Stream embed(Context& context, const EmbeddingInput& input, Parameter& table,
                Parameter* positions) const;
 
+  void build();
+  void build_tables();
+
   TransformerConfig config_;
   DType compute_;
+  DType weights_;
   ParameterSet parameters_;
   Parameter* source_embedding_ = nullptr;
   Parameter* target_embedding_ = nullptr;

@@ -20,7 +20,8 @@ ActivationKind kind_of(Activation activation) {
 Linear::Linear(ParameterSet& parameters, const std::string& name, int64_t in, int64_t out,
                int64_t fan_out)
     : weight_(&parameters.add(name + ".weight", {out, in},
-                              xavier_uniform(in, fan_out > 0 ? fan_out : out))),
+                              xavier_uniform(in, fan_out > 0 ? fan_out : out),
+                              ParameterUse::kProduct)),
       bias_(&parameters.add(name + ".bias", {out}, constant(0))) {}
 
 Variable Linear::operator()(Context& context, const Variable& x) const {

@@ -61,7 +61,7 @@ TranslateBenchResult bench_translate(const std::filesystem::path& model,
   const Stopwatch loading;
   const Translator translator(model, options.translator);
   result.load_seconds = loading.seconds();
-  result.precision = name_of(translator.compute());
+  result.precision = name_of(translator.precision());
   result.workers = translator.workers();
 
   std::vector<std::string> text;

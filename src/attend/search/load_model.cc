@@ -1,10 +1,12 @@
 #include "attend/search/load_model.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "attend/base/error.h"
+#include "attend/kernels/activation.h"
 #include "attend/models/hostile_text.h"
 
 namespace attend {
@@ -20,42 +22,109 @@ std::string listed(const std::vector<std::string>& items) {
   return list;
 }
 
+constexpr std::string_view kScaleSuffix = ".scale";
+
+std::string scale_of(const std::string& name) { return name + std::string(kScaleSuffix); }
+
+/// The weights of a model in a file, checked.
+class StoredWeights {
+ public:
+  StoredWeights(const Transformer& model, const SafetensorsFile& file) : file_(file) {
+    std::set<std::string> known;
+    for (const Parameter& parameter : model.parameters().parameters()) {
+      known.insert(parameter.name);
+      check(parameter.name, parameter.shape);
+      if (!is_int8(parameter.name)) continue;
+      known.insert(scale_of(parameter.name));
+      check(scale_of(parameter.name), {parameter.shape.front()});
+    }
+    for (const std::string& name : file.names()) {
+      if (!known.contains(name)) extra_.push_back(shown(name));
+    }
+    fail_where_wrong();
+  }
+
+  StoredWeight read(const Parameter& parameter) const {
+    const Tensor values = file_.read(parameter.name);
+    if (values.dtype() == DType::kInt8) return {values, file_.read(scale_of(parameter.name))};
+    if (values.dtype() == DType::kFloat32) return {values, {}};
+    const Tensor converted(values.shape(), DType::kFloat32);
+    convert(values, converted);
+    return {converted, {}};
+  }
+
+ private:
+  bool is_int8(const std::string& name) const {
+    return file_.contains(name) && file_.dtype(name) == "I8";
+  }
+
+  void check(const std::string& name, const Shape& shape) {
+    if (!file_.contains(name)) {
+      missing_.push_back(name);
+    } else if (file_.shape(name) != shape) {
+      ill_shaped_.push_back(fmt::format("{} is {} instead of {}", name,
+                                        to_string(file_.shape(name)), to_string(shape)));
+    }
+  }
+
+  void fail_where_wrong() const {
+    std::vector<std::string> wrong;
+    if (!missing_.empty()) wrong.push_back("missing: " + listed(missing_));
+    if (!ill_shaped_.empty()) wrong.push_back("of another shape: " + listed(ill_shaped_));
+    if (!extra_.empty()) wrong.push_back("not the model's: " + listed(extra_));
+    if (wrong.empty()) return;
+    fail("{} does not hold the weights of the model in its config.json; {}", file_.path().string(),
+         fmt::join(wrong, "; "));
+  }
+
+  const SafetensorsFile& file_;
+  std::vector<std::string> missing_, ill_shaped_, extra_;
+};
+
 }  // namespace
 
 void load_weights(Transformer& model, const SafetensorsFile& weights) {
-  std::vector<std::string> missing, ill_shaped, extra;
-  std::set<std::string> known;
-  for (const Parameter& parameter : model.parameters().parameters()) {
-    known.insert(parameter.name);
-    if (!weights.contains(parameter.name)) {
-      missing.push_back(parameter.name);
-    } else if (weights.shape(parameter.name) != parameter.shape) {
-      ill_shaped.push_back(fmt::format("{} is {} instead of {}", parameter.name,
-                                       to_string(weights.shape(parameter.name)),
-                                       to_string(parameter.shape)));
-    }
-  }
-  for (const std::string& name : weights.names()) {
-    if (!known.contains(name)) extra.push_back(shown(name));
-  }
-  std::vector<std::string> wrong;
-  if (!missing.empty()) wrong.push_back("missing: " + listed(missing));
-  if (!ill_shaped.empty()) wrong.push_back("of another shape: " + listed(ill_shaped));
-  if (!extra.empty()) wrong.push_back("not the model's: " + listed(extra));
-  if (!wrong.empty()) {
-    fail("{} does not hold the weights of the model in its config.json; {}",
-         weights.path().string(), fmt::join(wrong, "; "));
-  }
-  for (const Parameter& parameter : model.parameters().parameters()) {
-    weights.read_into(parameter.name, parameter.master);
-  }
-  model.parameters().refresh_compute();
+  const StoredWeights stored(model, weights);
+  model.parameters().load([&](const Parameter& parameter) { return stored.read(parameter); },
+                          model.weights());
 }
 
-std::shared_ptr<const Transformer> load_model(const ModelFiles& files, DType compute) {
-  auto model = std::make_shared<Transformer>(files.config, compute, false);
+DType stored_dtype(const SafetensorsFile& weights) {
+  bool bfloat16 = false;
+  for (const auto& [name, tensor] : weights.tensors()) {
+    if (tensor.dtype == "I8") return DType::kInt8;
+    bfloat16 = bfloat16 || tensor.dtype == "BF16";
+  }
+  return bfloat16 ? DType::kBFloat16 : DType::kFloat32;
+}
+
+std::shared_ptr<const Transformer> load_model(const ModelFiles& files,
+                                              InferencePrecision precision) {
+  const DType weights = choose_precision(precision, stored_dtype(files.weights));
+  auto model = std::make_shared<Transformer>(files.config, weights);
   load_weights(*model, files.weights);
   return model;
+}
+
+NamedTensors convert_weights(const ModelFiles& files, DType dtype) {
+  const Transformer model(files.config, DType::kFloat32);
+  const StoredWeights stored(model, files.weights);
+  NamedTensors converted;
+  for (const Parameter& parameter : model.parameters().parameters()) {
+    const StoredWeight weight = stored.read(parameter);
+    if (dtype == DType::kInt8 && parameter.use != ParameterUse::kPlain) {
+      const QuantizedMatrix quantized = as_int8(weight);
+      converted.emplace_back(parameter.name, quantized.values);
+      converted.emplace_back(scale_of(parameter.name), quantized.scales);
+      continue;
+    }
+    const bool keep = dtype != DType::kBFloat16 || parameter.use == ParameterUse::kPlain;
+    const Tensor numbers = as_float32(weight);
+    const Tensor made = keep ? numbers : Tensor(numbers.shape(), dtype);
+    if (!keep) convert(numbers, made);
+    converted.emplace_back(parameter.name, made);
+  }
+  return converted;
 }
 
 }  // namespace attend

@@ -214,7 +214,7 @@ Translator::Translator(const std::filesystem::path& directory, const TranslatorO
   options.validate();
   const ModelFiles files = load_model_directory(directory);
   check_fit(files.config, *files.source_tokenizer, *files.target_tokenizer);
-  state_ = std::make_unique<State>(load_model(files, choose_precision(options.precision)),
+  state_ = std::make_unique<State>(load_model(files, options.precision),
                                    files.source_tokenizer, files.target_tokenizer, options);
 }
 
@@ -233,7 +233,7 @@ Translator& Translator::operator=(Translator&&) noexcept = default;
 Translator::~Translator() = default;
 
 const TransformerConfig& Translator::config() const { return state_->model->config(); }
-DType Translator::compute() const { return state_->model->compute(); }
+DType Translator::precision() const { return state_->model->weights(); }
 int64_t Translator::workers() const { return state_->workers.count(); }
 
 std::vector<Translation> Translator::translate(const std::vector<std::string>& lines,

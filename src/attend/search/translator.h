@@ -22,7 +22,7 @@ struct TranslatorOptions {
   /// Threads, each with whole sentences of its own; 0: one a core.
   int64_t workers = 0;
   /// For models from a directory; a model in memory has its own.
-  Precision precision = Precision::kAuto;
+  InferencePrecision precision = InferencePrecision::kAuto;
   /// Bytes that each worker keeps at most, and then only while it has work; 0: no limit. What one
   /// search takes is bounded by search.batch_tokens.
   int64_t worker_memory = 0;
@@ -78,7 +78,7 @@ class Translator {
   ~Translator();
 
   const TransformerConfig& config() const;
-  DType compute() const;  ///< after `auto`
+  DType precision() const;  ///< of the weights, after `auto`
   int64_t workers() const;
 
   /// Adds to `counts` where it is given. Warnings say "line N", from 1.

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 #include <limits>
@@ -17,19 +18,30 @@ constexpr int64_t kAlignment = 64;
 /// Blocks from this size on are mapped one by one, so that a freed one really is the system's
 /// again: the heap gives back only what lies at its end.
 constexpr int64_t kLeastMapped = int64_t{256} << 10;
-/// A kept block serves where it is larger by one part in so many at most: lanes differ in their
-/// tokens, and without it blocks of every size that a lane ever asked for would pile up. Under a
-/// limit these are given back instead, so that what is in use stays as small as was planned.
-constexpr int64_t kMostLarger = 3;
+/// A kept block serves where it is so many sizes larger at most, or up to a third: lanes differ in
+/// their tokens, and without it blocks of every size that a lane ever asked for would pile up.
+/// Under a limit these are given back instead, so that what is in use stays as small as was
+/// planned.
+constexpr int kMostLarger = 2;
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-/// Rounds up to one of eight sizes for every power of two: at most 12.5% is wasted, and blocks of
-/// nearly equal size (batches differ by a few tokens) serve each other.
-int64_t size_class(int64_t bytes) {
-  bytes = std::max<int64_t>(bytes, 512);
+/// Eight sizes for every power of two from the least block on: at most 12.5% is wasted, and blocks
+/// of nearly equal size (batches differ by a few tokens) serve each other.
+constexpr int kSizesADoubling = 8;
+constexpr int kLeastShift = 9;  // 512 bytes
+constexpr int kSizeClasses = (63 - kLeastShift) * kSizesADoubling;
+
+/// The number of the least class that holds so many bytes.
+int class_for(int64_t bytes) {
+  bytes = std::max<int64_t>(bytes, int64_t{1} << kLeastShift) - 1;
   const auto shift = static_cast<int>(std::bit_width(static_cast<uint64_t>(bytes))) - 4;
-  const int64_t size = ((bytes - 1) >> shift << shift) + (int64_t{1} << shift);
-  return (size + kAlignment - 1) / kAlignment * kAlignment;
+  const auto eighths = static_cast<int>(bytes >> shift) + 1;  // from 9 to 16
+  return (shift + 3 - kLeastShift) * kSizesADoubling + eighths - kSizesADoubling;
+}
+
+int64_t size_of_class(int number) {
+  const int64_t eighths = kSizesADoubling + number % kSizesADoubling;
+  return eighths << (number / kSizesADoubling + kLeastShift - 3);
 }
 
 }  // namespace
@@ -41,38 +53,33 @@ class MemoryPool::State {
   State& operator=(const State&) = delete;
   ~State() { release(); }
 
-  /// A block of `size`, or one that was kept and is little larger; `size` becomes its own. Null
-  /// where the system has none to give.
-  std::byte* take(int64_t& size) {
+  /// A block of the class `number`, or one that was kept and is little larger; `number` becomes its
+  /// own. Null where the system has none to give.
+  std::byte* take(int& number) {
     const std::lock_guard lock(mutex_);
-    std::byte* block = nullptr;
-    const int64_t largest = limit_ == kNoLimit ? size + size / kMostLarger : size;
-    const auto found = kept_.lower_bound(size);
-    if (found != kept_.end() && found->first <= largest) {
-      size = found->first;
-      block = found->second.back();
-      forget(found);
-    } else {
-      while (!kept_.empty() && in_use_ + kept_bytes_ + size > limit_) free_largest();
-      block = from_system(size);
-      if (block == nullptr) return nullptr;
+    const int largest = limit_ == kNoLimit ? number + kMostLarger : number;
+    for (int each = number; each <= std::min(largest, kSizeClasses - 1); ++each) {
+      if (kept(each).empty()) continue;
+      number = each;
+      return in_use(take_kept(each), each);
     }
-    in_use_ += size;
-    peak_ = std::max(peak_, in_use_);
-    return block;
+    const int64_t size = size_of_class(number);
+    while (kept_bytes_ > 0 && in_use_ + kept_bytes_ + size > limit_) free_largest();
+    return in_use(from_system(size), number);
   }
 
-  void give(std::byte* block, int64_t size) {
+  void give(std::byte* block, int number) {
     const std::lock_guard lock(mutex_);
+    const int64_t size = size_of_class(number);
     in_use_ -= size;
     if (!keep_freed_) return to_system(block, size);
-    kept_[size].push_back(block);
+    kept(number).push_back(block);
     kept_bytes_ += size;
   }
 
   void release() {
     const std::lock_guard lock(mutex_);
-    while (!kept_.empty()) free_largest();
+    while (kept_bytes_ > 0) free_largest();
   }
 
   void limit(int64_t bytes) {
@@ -92,8 +99,6 @@ class MemoryPool::State {
   }
 
  private:
-  using Kept = std::map<int64_t, std::vector<std::byte*>>;
-
   int64_t read(const int64_t& field) const {
     const std::lock_guard lock(mutex_);
     return field;
@@ -117,22 +122,31 @@ class MemoryPool::State {
     }
   }
 
-  /// Takes the last block of its size off the list.
-  void forget(Kept::iterator position) {
-    kept_bytes_ -= position->first;
-    position->second.pop_back();
-    if (position->second.empty()) kept_.erase(position);
+  std::vector<std::byte*>& kept(int number) { return kept_[static_cast<std::size_t>(number)]; }
+
+  std::byte* take_kept(int number) {
+    std::byte* block = kept(number).back();
+    kept(number).pop_back();
+    kept_bytes_ -= size_of_class(number);
+    return block;
+  }
+
+  std::byte* in_use(std::byte* block, int number) {
+    if (block == nullptr) return nullptr;
+    in_use_ += size_of_class(number);
+    peak_ = std::max(peak_, in_use_);
+    return block;
   }
 
   void free_largest() {
-    const auto largest = std::prev(kept_.end());
-    to_system(largest->second.back(), largest->first);
-    forget(largest);
+    int number = kSizeClasses - 1;
+    while (kept(number).empty()) --number;
+    to_system(take_kept(number), size_of_class(number));
   }
 
   const bool keep_freed_;
   mutable std::mutex mutex_;
-  Kept kept_;  ///< by size; no list is empty
+  std::array<std::vector<std::byte*>, kSizeClasses> kept_;  ///< by size
   int64_t kept_bytes_ = 0;
   int64_t in_use_ = 0;
   int64_t peak_ = 0;
@@ -152,12 +166,13 @@ std::shared_ptr<std::byte> MemoryPool::allocate(int64_t bytes) {
   if (bytes < 0 || bytes > std::numeric_limits<int64_t>::max() / 4) {
     fail("cannot allocate {} bytes", bytes);
   }
-  int64_t size = size_class(bytes);
-  std::byte* block = state_->take(size);
+  int number = class_for(bytes);
+  std::byte* block = state_->take(number);
   if (block == nullptr) {
-    fail("out of memory: the system refused {} more MiB; use a smaller batch or model", size >> 20);
+    fail("out of memory: the system refused {} more MiB; use a smaller batch or model",
+         size_of_class(number) >> 20);
   }
-  return {block, [state = state_, size](std::byte* freed) { state->give(freed, size); }};
+  return {block, [state = state_, number](std::byte* freed) { state->give(freed, number); }};
 }
 
 void MemoryPool::release() {
