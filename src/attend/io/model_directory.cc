@@ -84,10 +84,19 @@ void check_config(const SafetensorsFile& weights, const TransformerConfig& confi
        (directory / kConfigFile).string(), weights.path().string(), differences(config, *saved));
 }
 
+/// Whether a tensor is the scales of an int8 one, which are no weights of their own.
+bool is_scale(const SafetensorsFile& weights, std::string_view name) {
+  if (!name.ends_with(kScaleSuffix)) return false;
+  const std::string of(name.substr(0, name.size() - kScaleSuffix.size()));
+  return weights.contains(of) && weights.dtype(of) == "I8";
+}
+
 void check_weight_count(const SafetensorsFile& weights, const TransformerConfig& config,
                         const Path& directory) {
   int64_t found = 0;
-  for (const auto& [name, tensor] : weights.tensors()) found += count_of(tensor.shape);
+  for (const auto& [name, tensor] : weights.tensors()) {
+    if (!is_scale(weights, name)) found += count_of(tensor.shape);
+  }
   const int64_t expected = parameter_count(config);
   if (found != expected) {
     fail("{} holds {} weights, but {} describes a model of {}: they do not belong together",

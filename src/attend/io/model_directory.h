@@ -26,6 +26,9 @@ inline constexpr const char* kConfigKey = "attend_config";
 inline constexpr const char* kSourceTokenizerKey = "source_tokenizer";
 inline constexpr const char* kTargetTokenizerKey = "target_tokenizer";
 
+/// An int8 matrix has its scales beside it, under its name with this after it.
+inline constexpr std::string_view kScaleSuffix = ".scale";
+
 /// What a model directory holds. With a joint tokenizer both pointers are the same.
 struct ModelFiles {
   TransformerConfig config;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -223,7 +224,7 @@ class TiledProduct {
         continue;
       }
       std::byte* sums = scratch.sums(padded * part.columns * int64_t{sizeof(float)});
-      multiply_rows(tile, padded, rows, sums);
+      multiply_rows(tile, part.rows, padded, rows, sums);
       use_sums(sums, part, use);
     }
   }
@@ -234,14 +235,14 @@ class TiledProduct {
     if (weight_.dtype_ != DType::kInt8) std::memset(rows, 0, static_cast<std::size_t>(bytes));
   }
 
-  static void multiply_rows(const PackedMatrix::Tile& tile, int64_t rows, std::byte* a,
-                            std::byte* sums) {
+  static void multiply_rows(const PackedMatrix::Tile& tile, int64_t rows, int64_t padded,
+                            std::byte* a, std::byte* sums) {
     const ProfileScope scope(
         "gemm", 2.0 * static_cast<double>(rows * tile.shape.in * tile.shape.out),
         static_cast<double>((rows + tile.shape.out) * tile.shape.in * size_of(tile.shape.dtype) +
                             4 * rows * tile.shape.out));
     try {
-      execution_for(tile.number, tile.shape, rows, tile.packed).run(a, sums, tile.packed);
+      execution_for(tile.number, tile.shape, padded, tile.packed).run(a, sums, tile.packed);
     } catch (const dnnl::error& error) {
       fail_product(error);
     }
@@ -284,6 +285,28 @@ void multiply_tiles(const Tensor& x, const PackedMatrix& weight,
   }
   const TiledProduct product(x, weight);
   for (int64_t row = 0; row < x.rows(); row += kMostRows) product.run(row, use);
+}
+
+double measure_packed_rate(DType dtype, double seconds) {
+  constexpr int64_t kDepth = 512;
+  const TileShape shape{kDepth, kDepth, dtype};
+  const memory::desc any({kDepth, kDepth}, data_type_of(dtype), memory::format_tag::any);
+  const memory weight(describe(shape, kMostRows, any).weights_desc(), cpu_engine());
+  std::memset(weight.get_data_handle(), 0, weight.get_desc().get_size());
+  Execution execution(shape, kMostRows, weight.get_desc());
+  const Tensor a = Tensor::zeros({kMostRows, kDepth}, dtype);
+  const Tensor c({kMostRows, kDepth}, DType::kFloat32);
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point from) {
+    return std::chrono::duration<double>(Clock::now() - from).count();
+  };
+  double best = 1e30;
+  for (const auto start = Clock::now(); since(start) < seconds;) {
+    const auto before = Clock::now();
+    execution.run(a.raw(), c.raw(), weight);
+    best = std::min(best, since(before));
+  }
+  return 2.0 * kMostRows * kDepth * kDepth / best;
 }
 
 void multiply(const Tensor& x, const PackedMatrix& weight, const Tensor& bias, const Tensor& y) {

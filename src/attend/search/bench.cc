@@ -1,12 +1,16 @@
 #include "attend/search/bench.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "attend/base/available_memory.h"
 #include "attend/base/error.h"
 #include "attend/io/profile_json.h"
+#include "attend/kernels/gemm.h"
+#include "attend/kernels/packed_matrix.h"
 #include "attend/tensor/tensor.h"
 
 namespace attend {
@@ -20,6 +24,19 @@ class Stopwatch {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start_ = Clock::now();
 };
+
+double machine_rate(DType dtype, int64_t workers) {
+  std::atomic<double> sum = 0;
+  std::vector<std::thread> threads;
+  for (int64_t i = 0; i < workers; ++i) {
+    threads.emplace_back([&] {
+      use_one_thread_here();
+      sum += measure_packed_rate(dtype);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return sum;
+}
 
 double median(const std::vector<double>& sorted) { return sorted[sorted.size() / 2]; }
 
@@ -52,6 +69,13 @@ double TranslateBenchResult::latency(double quantile) const {
   return latencies[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
 }
 
+double TranslateBenchResult::utilisation() const {
+  double flops = 0, passed = 0;
+  for (const ProfileRow& row : profile) flops += row.flops;
+  for (const double each : seconds) passed += each;
+  return passed > 0 ? flops / passed / machine_rate : 0;
+}
+
 TranslateBenchResult bench_translate(const std::filesystem::path& model,
                                      const std::vector<std::string>& lines,
                                      const TranslateBenchOptions& options) {
@@ -77,6 +101,7 @@ TranslateBenchResult bench_translate(const std::filesystem::path& model,
     result.seconds.push_back(watch.seconds());
   }
   result.profile = profile();
+  result.machine_rate = machine_rate(translator.precision(), result.workers);
   for (std::size_t i = 0; i < lines.size() && std::ssize(result.latencies) < options.singles; ++i) {
     const Stopwatch watch;
     translator.translate_line(lines[i]);
@@ -87,6 +112,16 @@ TranslateBenchResult bench_translate(const std::filesystem::path& model,
   result.peak_resident_bytes = peak_resident_bytes();
   return result;
 }
+
+namespace {
+
+std::string describe_starts(const TranslateBenchResult& result) {
+  if (result.starts.empty()) return "";
+  return fmt::format("start to first line {:.1f} ms (median of {} processes, one worker)\n",
+                     1e3 * median(result.starts), result.starts.size());
+}
+
+}  // namespace
 
 std::string format(const TranslateBenchResult& result) {
   constexpr double kMilli = 1e3, kMiB = 1 << 20;
@@ -100,13 +135,16 @@ std::string format(const TranslateBenchResult& result) {
       "target tokens/s     {:.0f} (median)\n"
       "one by one          {:.2f} ms (median), {:.2f} (95%), {:.2f} (99%), {} lines\n"
       "loading             {:.1f} ms\n"
-      "peak memory         {:.0f} MiB\n\n{}",
+      "{}"
+      "peak memory         {:.0f} MiB\n"
+      "utilisation         {:.0f}% of {:.0f} GOP/s in matrix products\n\n{}",
       result.counts.lines, result.counts.target_tokens, result.seconds.size(), result.workers,
       result.precision, result.sentences_per_second(), per_second(result.seconds.back()),
       per_second(result.seconds.front()), result.target_tokens_per_second(),
       kMilli * result.latency(0.5), kMilli * result.latency(0.95), kMilli * result.latency(0.99),
-      result.latencies.size(), kMilli * result.load_seconds,
-      static_cast<double>(result.peak_resident_bytes) / kMiB, format_profile(result.profile));
+      result.latencies.size(), kMilli * result.load_seconds, describe_starts(result),
+      static_cast<double>(result.peak_resident_bytes) / kMiB, 1e2 * result.utilisation(),
+      1e-9 * result.machine_rate, format_profile(result.profile));
 }
 
 std::string to_json(const TranslateBenchResult& result) {
@@ -122,6 +160,9 @@ std::string to_json(const TranslateBenchResult& result) {
                               {"latency_p95", result.latency(0.95)},
                               {"latency_p99", result.latency(0.99)},
                               {"load_seconds", result.load_seconds},
+                              {"start_seconds", result.starts},
+                              {"utilisation", result.utilisation()},
+                              {"machine_rate", result.machine_rate},
                               {"peak_resident_bytes", result.peak_resident_bytes}};
   json["profile"] = profile_json(result.profile);
   return json.dump();

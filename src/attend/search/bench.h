@@ -27,10 +27,16 @@ struct TranslateBenchResult {
   std::vector<double> seconds;      ///< of each repetition, least first
   std::vector<double> latencies;    ///< seconds of each single line, least first
   int64_t peak_resident_bytes = 0;  ///< of the process
+  /// FLOP/s (or int8 operations) that the matrix library reaches in this precision on as many cores
+  /// as there are workers, all at once.
+  double machine_rate = 0;
+  std::vector<double> starts;  ///< seconds from a process's start to its first translation, sorted
   std::vector<ProfileRow> profile;  ///< of all repetitions, summed over the workers
 
   double sentences_per_second() const;      ///< of the median repetition
   double target_tokens_per_second() const;  ///< of the median repetition
+  /// The share of the machine's rate that the products of all repetitions reached.
+  double utilisation() const;
   /// The latency that a share of `quantile` of the single lines keep within; 0 where there is none.
   double latency(double quantile) const;
 };

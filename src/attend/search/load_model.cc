@@ -22,8 +22,6 @@ std::string listed(const std::vector<std::string>& items) {
   return list;
 }
 
-constexpr std::string_view kScaleSuffix = ".scale";
-
 std::string scale_of(const std::string& name) { return name + std::string(kScaleSuffix); }
 
 /// The weights of a model in a file, checked.
