@@ -290,42 +290,63 @@ HWY_INLINE void AddTerms(const T* const (&keys)[4], int64_t column, int64_t coun
   }
 }
 
-/// The scores of kRows queries that attend to the same `count` rows of keys.
-template <class Term, int kRows, class CacheRows>
+/// For kRows queries and four keys of one head: in each quad of lanes, a part of the four scores.
+template <class Term, int kRows, typename T>
+HWY_INLINE void ScoreHead(const T* const (&keys)[4], int64_t first, int64_t width,
+                          const float* queries, int64_t query_stride, const float* w,
+                          FloatVector (&folded)[kRows]) {
+  FloatVector sums[kRows][4];
+  for (int row = 0; row < kRows; ++row) {
+    for (int i = 0; i < 4; ++i) sums[row][i] = hn::Zero(FloatTag());
+  }
+  const int64_t whole = width / kPair * kPair;
+  HWY_UNROLL(8)
+  for (int64_t column = 0; column < whole; column += kPair) {
+    AddTerms<Term, true>(keys, first + column, kPair, queries + column, query_stride, w + column,
+                         sums);
+  }
+  if (whole < width) {
+    AddTerms<Term, false>(keys, first + whole, width - whole, queries + whole, query_stride,
+                          w + whole, sums);
+  }
+  for (int row = 0; row < kRows; ++row) folded[row] = FoldFour(sums[row]);
+}
+
+/// The scores of kRows queries that attend to the same `count` rows of keys. kWidth: see
+/// UniformWidth.
+template <class Term, int kWidth, int kRows, class CacheRows>
 void ScoreRows(const CachedCall& call, const CacheRows& cache, int64_t count,
                const RowScratch& scratch, int64_t first_row) {
   const FloatTag d;
-  const int64_t width = call.key_width, whole = width / kPair * kPair;
-  const float* queries = scratch.queries + first_row * scratch.query_stride;
-  float* scores = scratch.scores + first_row * scratch.score_stride;
+  const CacheRows rows_of = cache;
+  const int64_t heads = call.heads, width = kWidth > 0 ? kWidth : call.key_width;
+  const int64_t head_stride = kWidth > 0 ? kWidth : scratch.head_stride;
+  const int64_t query_stride = scratch.query_stride, score_stride = scratch.score_stride;
+  const int64_t group_stride = scratch.group_stride;
+  const float* const queries = scratch.queries + first_row * query_stride;
+  const float* const w = scratch.w;
+  float* scores = scratch.scores + first_row * score_stride;
   for (int64_t slot = 0; slot < count; slot += 4, scores += kLanes) {
     const typename CacheRows::Type* keys[4];
-    for (int64_t i = 0; i < 4; ++i) keys[i] = cache(std::min(slot + i, count - 1));
-    for (int64_t group = 0; group * kTogether < call.heads; ++group) {
-      FloatVector folded[kRows][kTogether];
+    for (int64_t i = 0; i < 4; ++i) keys[i] = rows_of(std::min(slot + i, count - 1));
+    float* to = scores;
+    for (int64_t first = 0; first < heads; first += kTogether, to += group_stride) {
+      FloatVector folded[kTogether][kRows];
       HWY_UNROLL(4)
       for (int64_t h = 0; h < kTogether; ++h) {
-        FloatVector sums[kRows][4];
-        for (int row = 0; row < kRows; ++row) {
-          for (int i = 0; i < 4; ++i) sums[row][i] = hn::Zero(d);
+        if (kWidth > 0 || first + h < heads) {
+          const int64_t at = first * head_stride + h * head_stride;
+          ScoreHead<Term, kRows>(keys, first * width + h * width, width, queries + at, query_stride,
+                                 w + at, folded[h]);
+        } else {
+          for (int row = 0; row < kRows; ++row) folded[h][row] = hn::Zero(d);
         }
-        const int64_t head = group * kTogether + h;
-        if (head < call.heads) {
-          const int64_t at = head * scratch.head_stride, first = head * width;
-          for (int64_t column = 0; column < whole; column += kPair) {
-            AddTerms<Term, true>(keys, first + column, kPair, queries + at + column,
-                                 scratch.query_stride, scratch.w + at + column, sums);
-          }
-          if (whole < width) {
-            AddTerms<Term, false>(keys, first + whole, width - whole, queries + at + whole,
-                                  scratch.query_stride, scratch.w + at + whole, sums);
-          }
-        }
-        for (int row = 0; row < kRows; ++row) folded[row][h] = FoldFour(sums[row]);
       }
+      HWY_UNROLL(4)
       for (int row = 0; row < kRows; ++row) {
-        hn::Store(SumQuads(d, folded[row]), d,
-                  scores + row * scratch.score_stride + group * scratch.group_stride);
+        FloatVector of_row[kTogether];
+        for (int64_t h = 0; h < kTogether; ++h) of_row[h] = folded[h][row];
+        hn::Store(SumQuads(d, of_row), d, to + row * score_stride);
       }
     }
   }
@@ -371,12 +392,11 @@ inline void SoftmaxRow(const CachedCall& call, const RowScratch& scratch, int64_
   }
 }
 
-/// Columns of values from `first` on, in kPairs pairs, the last of `columns` columns. Pair p's
-/// weights, of the first row and slot, are at weights[p].
-template <int kPairs>
+/// Columns of values from `first` on, in pairs, the last of `columns` columns. `weights` are those
+/// of the first head among them, for the first row.
 struct ValueColumns {
   int64_t first, columns;
-  const float* weights[kPairs];
+  const float* weights;
 };
 
 template <typename T, bool kWhole, int kRows, int kPairs, typename TOut>
@@ -391,10 +411,11 @@ HWY_INLINE void StoreSums(const Pair (&sums)[kRows][kPairs], TOut* to, int64_t s
   }
 }
 
-/// Rows row to row + kRows - 1 of out, the given columns: weights times the cache's rows.
-template <bool kWhole, int kRows, int kPairs, class CacheRows>
-void WeighRows(const CachedCall& call, const CacheRows& cache, int64_t count,
-               const ValueColumns<kPairs>& values, int64_t score_stride, int64_t row) {
+/// Rows row to row + kRows - 1 of out, the given columns: weights times the cache's rows. Where
+/// kWidth is 0, the columns are all of one head.
+template <int kWidth, bool kWhole, int kRows, int kPairs, class CacheRows>
+void WeighColumns(const CachedCall& call, const CacheRows& cache, int64_t count,
+                  const ValueColumns& values, int64_t score_stride, int64_t row) {
   using T = typename CacheRows::Type;
   const FloatTag d;
   Pair sums[kRows][kPairs];
@@ -405,8 +426,9 @@ void WeighRows(const CachedCall& call, const CacheRows& cache, int64_t count,
     const T* from = cache(slot) + values.first;
     for (int p = 0; p < kPairs; ++p) {
       const Pair value = LoadPair<kWhole>(from + p * kPair, values.columns);
+      const int64_t of_head = at + (kWidth > 0 ? p * kPair / std::max(kWidth, 1) * 4 : 0);
       for (int r = 0; r < kRows; ++r) {
-        const auto weight = hn::Set(d, values.weights[p][r * score_stride + at]);
+        const auto weight = hn::Set(d, values.weights[r * score_stride + of_head]);
         sums[r][p].first = hn::MulAdd(weight, value.first, sums[r][p].first);
         sums[r][p].second = hn::MulAdd(weight, value.second, sums[r][p].second);
       }
@@ -426,35 +448,42 @@ void WeighRows(const CachedCall& call, const CacheRows& cache, int64_t count,
   }
 }
 
-/// The same over all heads: kPairs pairs at once where there are so many.
-template <int kRows, int kPairs, class CacheRows>
-void WeighHeads(const CachedCall& call, const CacheRows& cache, int64_t count,
-                const RowScratch& scratch, int64_t first_row, int64_t row) {
-  const int64_t width = call.value_width, whole = width / kPair, stride = scratch.score_stride;
-  const int64_t base = first_row * stride;
-  // With no part of a pair in between, pairs go on from one head to the next.
-  const int64_t heads_at_once = whole * kPair == width ? call.heads : 1;
+/// The same over all heads. kPairs: as many pairs at once as make eight sums of vectors, which is
+/// what it takes to keep the multipliers busy.
+template <int kWidth, int kRows, class CacheRows>
+void WeighRows(const CachedCall& call, const CacheRows& cache, int64_t count,
+               const RowScratch& scratch, int64_t first_row, int64_t row) {
+  constexpr int kPairs = kRows == 1 ? 4 : kRows == 2 ? 2 : 1;
+  const int64_t stride = scratch.score_stride;
+  // With whole pairs of heads of one width, strips of columns go on from one head to the next.
+  const int64_t heads_at_once = kWidth > 0 ? call.heads : 1;
+  const int64_t width = heads_at_once * (kWidth > 0 ? kWidth : call.value_width);
   for (int64_t head = 0; head < call.heads; head += heads_at_once) {
-    const int64_t pairs = heads_at_once * whole;
-    int64_t pair = 0;
-    for (; pair + kPairs <= pairs; pair += kPairs) {
-      ValueColumns<kPairs> values{head * width + pair * kPair, kPair, {}};
-      for (int p = 0; p < kPairs; ++p) {
-        values.weights[p] = scratch.weights(head + (pair + p) / whole) + base;
-      }
-      WeighRows<true, kRows>(call, cache, count, values, stride, row);
+    const auto values = [&](int64_t column) {
+      const int64_t at = head + (kWidth > 0 ? column / std::max(kWidth, 1) : 0);
+      return ValueColumns{head * width + column, std::min(kPair, width - column),
+                          scratch.weights(at) + first_row * stride};
+    };
+    int64_t column = 0;
+    for (; column + kPairs * kPair <= width; column += kPairs * kPair) {
+      WeighColumns<kWidth, true, kRows, kPairs>(call, cache, count, values(column), stride, row);
     }
-    for (; pair < pairs; ++pair) {
-      const ValueColumns<1> values{
-          head * width + pair * kPair, kPair, {scratch.weights(head + pair / whole) + base}};
-      WeighRows<true, kRows>(call, cache, count, values, stride, row);
+    for (; column + kPair <= width; column += kPair) {
+      WeighColumns<kWidth, true, kRows, 1>(call, cache, count, values(column), stride, row);
     }
-    if (whole * kPair < width) {
-      const ValueColumns<1> values{
-          head * width + whole * kPair, width - whole * kPair, {scratch.weights(head) + base}};
-      WeighRows<false, kRows>(call, cache, count, values, stride, row);
+    if (column < width) {
+      WeighColumns<0, false, kRows, 1>(call, cache, count, values(column), stride, row);
     }
   }
+}
+
+/// The width of all heads' keys and values where that is 32 or 64 and heads fill whole vectors of
+/// scores; else 0. Kernels for these widths, the common ones, know at compile time where to find
+/// everything.
+inline int64_t UniformWidth(const CachedCall& call) {
+  const int64_t width = call.key_width;
+  const bool known = width == 32 || width == 64;
+  return known && width == call.value_width && call.heads % kTogether == 0 ? width : 0;
 }
 
 }  // namespace HWY_NAMESPACE

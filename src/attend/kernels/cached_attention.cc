@@ -21,7 +21,7 @@ namespace {
 /// another's.
 constexpr int64_t kRowsAtOnce = 4;
 
-template <class Term, typename T>
+template <class Term, typename T, int kWidth>
 void AttendRows(const CachedCall& call, const int64_t* offsets, const int32_t* slots) {
   int64_t most = 1;
   for (int64_t row = 0; row < call.q.rows(); ++row) {
@@ -38,21 +38,28 @@ void AttendRows(const CachedCall& call, const int64_t* offsets, const int32_t* s
     for (int64_t i = 0; i < rows; ++i) PackQuery<T>(call, first + i, scratch, i);
     for (int64_t i = 0; i < rows; ++i) PrefetchQuery(call, first + rows + i);
     for (int64_t i = 0; i < rows; ++i) {
-      ScoreRows<Term, 1>(call, rows_of(call.keys, first + i), count(i), scratch, i);
+      ScoreRows<Term, kWidth, 1>(call, rows_of(call.keys, first + i), count(i), scratch, i);
     }
     for (int64_t i = 0; i < rows; ++i) SoftmaxRow(call, scratch, i, count(i));
     for (int64_t i = 0; i < rows; ++i) {
-      WeighHeads<1, 4>(call, rows_of(call.values, first + i), count(i), scratch, i, first + i);
+      WeighRows<kWidth, 1>(call, rows_of(call.values, first + i), count(i), scratch, i, first + i);
     }
   }
 }
 
-void Attend(const CachedCall& call, const int64_t* offsets, const int32_t* slots) {
-  const bool floats = call.keys.dtype() == DType::kFloat32, dot = call.score_vector == nullptr;
-  const auto attend =
-      floats ? (dot ? AttendRows<DotTerm, float> : AttendRows<AdditiveTerm, float>)
-             : (dot ? AttendRows<DotTerm, BFloat16> : AttendRows<AdditiveTerm, BFloat16>);
+template <typename T>
+void AttendAs(const CachedCall& call, const int64_t* offsets, const int32_t* slots) {
+  if (call.score_vector != nullptr) return AttendRows<AdditiveTerm, T, 0>(call, offsets, slots);
+  const int64_t width = UniformWidth(call);
+  const auto attend = width == 32   ? AttendRows<DotTerm, T, 32>
+                      : width == 64 ? AttendRows<DotTerm, T, 64>
+                                    : AttendRows<DotTerm, T, 0>;
   attend(call, offsets, slots);
+}
+
+void Attend(const CachedCall& call, const int64_t* offsets, const int32_t* slots) {
+  const bool floats = call.keys.dtype() == DType::kFloat32;
+  (floats ? AttendAs<float> : AttendAs<BFloat16>)(call, offsets, slots);
 }
 
 }  // namespace

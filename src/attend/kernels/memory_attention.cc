@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 // The order matters.
 // clang-format off
@@ -18,7 +19,7 @@ namespace {
 
 /// Rows that share what is loaded of the cache. They need four registers a row for their scores'
 /// sums: with 16 registers, two rows fit.
-constexpr int64_t kShare = kLanes == 16 ? 4 : 2;
+constexpr int kShare = kLanes == 16 ? 4 : 2;
 
 using QuadTag = hn::CappedTag<float, 4>;
 
@@ -58,7 +59,7 @@ void AverageWeights(const CachedCall& call, const RowScratch& scratch, int64_t r
 }
 
 /// kRows rows of queries from `row` on, all over the same `count` rows of the cache.
-template <class Term, typename T, int kRows>
+template <class Term, typename T, int kWidth, int kRows>
 void AttendTogether(const CachedCall& call, const RowScratch& scratch, int64_t row, int64_t first,
                     int64_t count, float* mean) {
   const auto rows_of = [&](const Tensor& cache) {
@@ -66,39 +67,58 @@ void AttendTogether(const CachedCall& call, const RowScratch& scratch, int64_t r
   };
   for (int64_t i = 0; i < kRows; ++i) PackQuery<T>(call, row + i, scratch, i);
   for (int64_t i = 0; i < kShare; ++i) PrefetchQuery(call, row + kRows + i);
-  ScoreRows<Term, kRows>(call, rows_of(call.keys), count, scratch, 0);
+  ScoreRows<Term, kWidth, kRows>(call, rows_of(call.keys), count, scratch, 0);
   for (int64_t i = 0; i < kRows; ++i) SoftmaxRow(call, scratch, i, count);
-  constexpr int kPairs = kRows == 1 ? 4 : kRows == 2 ? 2 : 1;
-  WeighHeads<kRows, kPairs>(call, rows_of(call.values), count, scratch, 0, row);
+  WeighRows<kWidth, kRows>(call, rows_of(call.values), count, scratch, 0, row);
   if (mean != nullptr) AverageWeights(call, scratch, kRows, count, mean);
 }
 
-template <class Term, typename T>
+template <class Term, typename T, int kWidth>
 void AttendRows(const CachedCall& call, const int64_t* first, const int64_t* count, float* mean) {
   if (call.q.rows() == 0) return;
   const RowScratch scratch(call, kShare, *std::max_element(count, count + call.q.rows()));
   PackScoreVector<T>(call, scratch);
-  constexpr decltype(&AttendTogether<Term, T, 1>) kAttend[] = {
-      AttendTogether<Term, T, 1>, AttendTogether<Term, T, 2>,     AttendTogether < Term, T,
-      kShare == 4 ? 3 : 1 >,      AttendTogether<Term, T, kShare>};
+  const auto attend = [&](auto rows, int64_t row) {
+    AttendTogether<Term, T, kWidth, static_cast<int>(rows)>(call, scratch, row, first[row],
+                                                            count[row], mean);
+  };
   for (int64_t row = 0; row < call.q.rows();) {
     int64_t rows = 1;
     while (rows < kShare && row + rows < call.q.rows() && first[row + rows] == first[row] &&
            count[row + rows] == count[row]) {
       ++rows;
     }
-    kAttend[rows - 1](call, scratch, row, first[row], count[row], mean);
+    switch (rows) {
+      case 1:
+        attend(std::integral_constant<int, 1>(), row);
+        break;
+      case 2:
+        attend(std::integral_constant<int, 2>(), row);
+        break;
+      case 3:
+        attend(std::integral_constant<int, std::min(kShare, 3)>(), row);
+        break;
+      default:
+        attend(std::integral_constant<int, kShare>(), row);
+    }
     if (mean != nullptr) mean += rows * count[row];
     row += rows;
   }
 }
 
-void AttendMemory(const CachedCall& call, const int64_t* first, const int64_t* count, float* mean) {
-  const bool floats = call.keys.dtype() == DType::kFloat32, dot = call.score_vector == nullptr;
-  const auto attend =
-      floats ? (dot ? AttendRows<DotTerm, float> : AttendRows<AdditiveTerm, float>)
-             : (dot ? AttendRows<DotTerm, BFloat16> : AttendRows<AdditiveTerm, BFloat16>);
+template <typename T>
+void AttendAs(const CachedCall& call, const int64_t* first, const int64_t* count, float* mean) {
+  if (call.score_vector != nullptr) return AttendRows<AdditiveTerm, T, 0>(call, first, count, mean);
+  const int64_t width = UniformWidth(call);
+  const auto attend = width == 32   ? AttendRows<DotTerm, T, 32>
+                      : width == 64 ? AttendRows<DotTerm, T, 64>
+                                    : AttendRows<DotTerm, T, 0>;
   attend(call, first, count, mean);
+}
+
+void AttendMemory(const CachedCall& call, const int64_t* first, const int64_t* count, float* mean) {
+  const bool floats = call.keys.dtype() == DType::kFloat32;
+  (floats ? AttendAs<float> : AttendAs<BFloat16>)(call, first, count, mean);
 }
 
 }  // namespace
