@@ -216,15 +216,12 @@ void PackScoreVector(const CachedCall& call, const RowScratch& scratch) {
                scratch.head_stride, scratch.w);
 }
 
-constexpr int64_t kCacheLine = 64;  ///< bytes
-
-/// Calls for `row`'s query, where there is such a row: it comes from a product over all rows, so
-/// that it seldom lies in the nearest cache.
-inline void PrefetchQuery(const CachedCall& call, int64_t row) {
-  if (row >= call.q.rows()) return;
-  const int64_t size = size_of(call.q.dtype()), bytes = call.q.columns() * size;
-  const std::byte* query = call.q.raw() + row * call.q.row_stride() * size;
-  for (int64_t at = 0; at < bytes; at += kCacheLine) hwy::Prefetch(query + at);
+/// Calls for a row that will be read soon.
+inline void PrefetchRow(const Tensor& tensor, int64_t row) {
+  constexpr int64_t kCacheLine = 64;
+  const int64_t size = size_of(tensor.dtype()), bytes = tensor.columns() * size;
+  const std::byte* from = tensor.raw() + row * tensor.row_stride() * size;
+  for (int64_t at = 0; at < bytes; at += kCacheLine) hwy::Prefetch(from + at);
 }
 
 /// Packs `row`'s query as the scratch's number `at`.

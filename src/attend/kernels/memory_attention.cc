@@ -66,7 +66,8 @@ void AttendTogether(const CachedCall& call, const RowScratch& scratch, int64_t r
     return NeighbourRows<T>{cache.data<T>() + first * cache.row_stride(), cache.row_stride()};
   };
   for (int64_t i = 0; i < kRows; ++i) PackQuery<T>(call, row + i, scratch, i);
-  for (int64_t i = 0; i < kShare; ++i) PrefetchQuery(call, row + kRows + i);
+  const int64_t next = row + kRows, end = std::min(next + kShare, call.q.rows());
+  for (int64_t i = next; i < end; ++i) PrefetchRow(call.q, i);
   ScoreRows<Term, kWidth, kRows>(call, rows_of(call.keys), count, scratch, 0);
   for (int64_t i = 0; i < kRows; ++i) SoftmaxRow(call, scratch, i, count);
   WeighRows<kWidth, kRows>(call, rows_of(call.values), count, scratch, 0, row);
