@@ -170,7 +170,8 @@ struct AdditiveTerm {
 
 /// Where a few rows' numbers are kept in between. Queries and w are whole pairs, laid out as the
 /// cache's. Scores of slot s and head h, and later their weights, are at
-/// h / kTogether * group_stride + s / 4 * kLanes + h % kTogether * 4 + s % 4.
+/// h / kTogether * group_stride + (1 + s / 4) * kLanes + h % kTogether * 4 + s % 4. Before them
+/// stands a vector with the greatest of each head and place, and later with each head's factor.
 struct RowScratch {
   int64_t head_stride;   ///< of queries and w, whole pairs
   int64_t query_stride;  ///< from one row to the next
@@ -181,14 +182,15 @@ struct RowScratch {
   RowScratch(const CachedCall& call, int64_t rows, int64_t most)
       : head_stride(DivideUp(call.key_width, kPair) * kPair),
         query_stride(call.heads * head_stride),
-        group_stride(DivideUp(most, 4) * kLanes),
+        group_stride((1 + DivideUp(most, 4)) * kLanes),
         score_stride(DivideUp(call.heads, kTogether) * group_stride),
         w(attention_scratch((rows + 1) * query_stride + rows * score_stride)),
         queries(w + query_stride),
         scores(queries + rows * query_stride) {}
 
-  float* weights(int64_t head) const {
-    return scores + head / kTogether * group_stride + head % kTogether * 4;
+  /// The factor of a head of the row at `at`, which its weights follow, kLanes further on.
+  const float* factor(int64_t at, int64_t head) const {
+    return scores + at * score_stride + head / kTogether * group_stride + head % kTogether * 4;
   }
 };
 
@@ -322,8 +324,8 @@ void ScoreRows(const CachedCall& call, const CacheRows& cache, int64_t count,
   const int64_t group_stride = scratch.group_stride;
   const float* const queries = scratch.queries + first_row * query_stride;
   const float* const w = scratch.w;
-  float* scores = scratch.scores + first_row * score_stride;
-  for (int64_t slot = 0; slot < count; slot += 4, scores += kLanes) {
+  float* const scores = scratch.scores + first_row * score_stride;
+  for (int64_t slot = 0, at_slot = kLanes; slot < count; slot += 4, at_slot += kLanes) {
     const typename CacheRows::Type* keys[4];
     for (int64_t i = 0; i < 4; ++i) keys[i] = rows_of(std::min(slot + i, count - 1));
     float* to = scores;
@@ -343,7 +345,10 @@ void ScoreRows(const CachedCall& call, const CacheRows& cache, int64_t count,
       for (int row = 0; row < kRows; ++row) {
         FloatVector of_row[kTogether];
         for (int64_t h = 0; h < kTogether; ++h) of_row[h] = folded[h][row];
-        hn::Store(SumQuads(d, of_row), d, to + row * score_stride);
+        const auto sums = SumQuads(d, of_row);
+        float* const most = to + row * score_stride;
+        hn::Store(sums, d, most + at_slot);
+        hn::Store(slot == 0 ? sums : hn::Max(hn::Load(d, most), sums), d, most);
       }
     }
   }
@@ -356,29 +361,27 @@ HWY_INLINE FloatVector CombineQuads(FloatVector value, const Combine& combine) {
   return combine(value, hn::Shuffle1032(value));
 }
 
-/// Scores of kTogether heads become weights.
+/// Scores of kTogether heads become weights but for the factor, which comes to stand before them.
+/// The greatest score is known; places beyond the last slot hold its score once more.
 HWY_INLINE void SoftmaxHeads(float* scores, int64_t count) {
   const FloatTag d;
-  const int64_t end = DivideUp(count, 4) * kLanes;
   HWY_ALIGN static constexpr float kPlace[16] = {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3};
-  const auto left = hn::Set(d, static_cast<float>(count - (count - 1) / 4 * 4));
-  const auto last = hn::IfThenElse(hn::Lt(hn::Load(d, kPlace), left),
-                                   hn::Load(d, scores + end - kLanes), hn::Neg(hn::Inf(d)));
-  hn::Store(last, d, scores + end - kLanes);
-  auto most = last;
-  for (int64_t i = 0; i + kLanes < end; i += kLanes) most = hn::Max(most, hn::Load(d, scores + i));
-  most = CombineQuads(most, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); });
+  const auto most =
+      CombineQuads(hn::Load(d, scores), [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); });
+  const int64_t last = DivideUp(count, 4) * kLanes;
   auto sum = hn::Zero(d);
-  for (int64_t i = 0; i < end; i += kLanes) {
+  for (int64_t i = kLanes; i < last; i += kLanes) {
     const auto weight = ExpNonPositive(d, hn::Sub(hn::Load(d, scores + i), most));
     hn::Store(weight, d, scores + i);
     sum = hn::Add(sum, weight);
   }
-  sum = CombineQuads(sum, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
-  const auto inverse = hn::Div(hn::Set(d, 1.0F), sum);
-  for (int64_t i = 0; i < end; i += kLanes) {
-    hn::Store(hn::Mul(hn::Load(d, scores + i), inverse), d, scores + i);
-  }
+  const auto left = hn::Set(d, static_cast<float>(count - (count - 1) / 4 * 4));
+  const auto weight =
+      hn::IfThenElseZero(hn::Lt(hn::Load(d, kPlace), left),
+                         ExpNonPositive(d, hn::Sub(hn::Load(d, scores + last), most)));
+  hn::Store(weight, d, scores + last);
+  sum = CombineQuads(hn::Add(sum, weight), [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
+  hn::Store(hn::Div(hn::Set(d, 1.0F), sum), d, scores);
 }
 
 inline void SoftmaxRow(const CachedCall& call, const RowScratch& scratch, int64_t row,
@@ -389,27 +392,37 @@ inline void SoftmaxRow(const CachedCall& call, const RowScratch& scratch, int64_
   }
 }
 
-/// Columns of values from `first` on, in pairs, the last of `columns` columns. `weights` are those
-/// of the first head among them, for the first row.
+/// Columns of values from `first` on, in pairs, the last of `columns` columns, with the factor of
+/// the first head among them, for the first row.
 struct ValueColumns {
   int64_t first, columns;
-  const float* weights;
+  const float* factor;
 };
 
-template <typename T, bool kWhole, int kRows, int kPairs, typename TOut>
-HWY_INLINE void StoreSums(const Pair (&sums)[kRows][kPairs], TOut* to, int64_t stride,
-                          int64_t count) {
-  HWY_UNROLL(8)
+/// From the weights of a strip's first head to those of pair p's. Where kWidth is 0, a strip is of
+/// one head.
+template <int kWidth>
+constexpr int64_t OfPair(int p) {
+  if constexpr (kWidth > 0) return p * kPair / kWidth * 4;
+  return 0;
+}
+
+template <int kWidth, bool kWhole, int kRows, int kPairs, typename T, typename TOut>
+HWY_INLINE void StoreSums(const Pair (&sums)[kRows][kPairs], const ValueColumns& values,
+                          int64_t score_stride, TOut* to, int64_t stride) {
+  const FloatTag d;
+  HWY_UNROLL(4)
   for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(8)
+    HWY_UNROLL(4)
     for (int p = 0; p < kPairs; ++p) {
-      StorePair<T, kWhole>(sums[r][p], to + r * stride + p * kPair, count);
+      const auto factor = hn::Set(d, values.factor[r * score_stride + OfPair<kWidth>(p)]);
+      const Pair scaled{hn::Mul(sums[r][p].first, factor), hn::Mul(sums[r][p].second, factor)};
+      StorePair<T, kWhole>(scaled, to + r * stride + p * kPair, values.columns);
     }
   }
 }
 
-/// Rows row to row + kRows - 1 of out, the given columns: weights times the cache's rows. Where
-/// kWidth is 0, the columns are all of one head.
+/// Rows row to row + kRows - 1 of out, the given columns: weights times the cache's rows.
 template <int kWidth, bool kWhole, int kRows, int kPairs, class CacheRows>
 void WeighColumns(const CachedCall& call, const CacheRows& cache, int64_t count,
                   const ValueColumns& values, int64_t score_stride, int64_t row) {
@@ -419,29 +432,30 @@ void WeighColumns(const CachedCall& call, const CacheRows& cache, int64_t count,
   for (int r = 0; r < kRows; ++r) {
     for (int p = 0; p < kPairs; ++p) sums[r][p] = {hn::Zero(d), hn::Zero(d)};
   }
-  const auto add = [&](int64_t slot, int64_t at) HWY_ATTR {
+  const auto add = [&](int64_t slot, const float* weights) HWY_ATTR {
     const T* from = cache(slot) + values.first;
     for (int p = 0; p < kPairs; ++p) {
       const Pair value = LoadPair<kWhole>(from + p * kPair, values.columns);
-      const int64_t of_head = at + (kWidth > 0 ? p * kPair / std::max(kWidth, 1) * 4 : 0);
       for (int r = 0; r < kRows; ++r) {
-        const auto weight = hn::Set(d, values.weights[r * score_stride + of_head]);
+        const auto weight = hn::Set(d, weights[r * score_stride + OfPair<kWidth>(p)]);
         sums[r][p].first = hn::MulAdd(weight, value.first, sums[r][p].first);
         sums[r][p].second = hn::MulAdd(weight, value.second, sums[r][p].second);
       }
     }
   };
-  int64_t slot = 0, at = 0;
-  for (; slot + 4 <= count; slot += 4, at += kLanes) {
-    for (int64_t i = 0; i < 4; ++i) add(slot + i, at + i);
+  const float* weights = values.factor + kLanes;
+  int64_t slot = 0;
+  for (; slot + 4 <= count; slot += 4, weights += kLanes) {
+    for (int64_t i = 0; i < 4; ++i) add(slot + i, weights + i);
   }
-  for (int64_t i = 0; slot + i < count; ++i) add(slot + i, at + i);
-  const int64_t to = row * call.out.row_stride() + values.first;
+  for (; slot < count; ++slot, ++weights) add(slot, weights);
+  const int64_t stride = call.out.row_stride(), to = row * stride + values.first;
   if (call.out.dtype() == DType::kFloat32) {
-    StoreSums<T, kWhole>(sums, call.out.data<float>() + to, call.out.row_stride(), values.columns);
+    StoreSums<kWidth, kWhole, kRows, kPairs, T>(sums, values, score_stride,
+                                                call.out.data<float>() + to, stride);
   } else {
-    StoreSums<T, kWhole>(sums, call.out.data<BFloat16>() + to, call.out.row_stride(),
-                         values.columns);
+    StoreSums<kWidth, kWhole, kRows, kPairs, T>(sums, values, score_stride,
+                                                call.out.data<BFloat16>() + to, stride);
   }
 }
 
@@ -459,7 +473,7 @@ void WeighRows(const CachedCall& call, const CacheRows& cache, int64_t count,
     const auto values = [&](int64_t column) {
       const int64_t at = head + (kWidth > 0 ? column / std::max(kWidth, 1) : 0);
       return ValueColumns{head * width + column, std::min(kPair, width - column),
-                          scratch.weights(at) + first_row * stride};
+                          scratch.factor(first_row, at)};
     };
     int64_t column = 0;
     for (; column + kPairs * kPair <= width; column += kPairs * kPair) {

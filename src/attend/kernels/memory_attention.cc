@@ -38,21 +38,17 @@ HWY_INLINE hn::Vec<QuadTag> FoldQuads(D /*d*/, hn::Vec<D> value) {
 void AverageWeights(const CachedCall& call, const RowScratch& scratch, int64_t rows, int64_t count,
                     float* mean) {
   const FloatTag d;
-  const int64_t whole = call.heads / kTogether, rest = call.heads % kTogether;
-  const auto mask = hn::FirstN(d, static_cast<std::size_t>(4 * rest));
-  const auto factor = hn::Set(QuadTag(), 1.0F / static_cast<float>(call.heads));
+  const auto heads = hn::Set(d, 1.0F / static_cast<float>(call.heads));
   for (int64_t row = 0; row < rows; ++row) {
-    const float* weights = scratch.scores + row * scratch.score_stride;
-    for (int64_t slot = 0; slot < count; slot += 4, weights += kLanes) {
+    for (int64_t slot = 0; slot < count; slot += 4) {
       auto sum = hn::Zero(d);
-      if (rest > 0) {
-        sum = hn::IfThenElseZero(mask, hn::Load(d, weights + whole * scratch.group_stride));
+      for (int64_t head = 0; head < call.heads; head += kTogether) {
+        const float* factor = scratch.factor(row, head);
+        const auto mask = hn::FirstN(d, static_cast<std::size_t>(4 * (call.heads - head)));
+        const auto scale = hn::IfThenElseZero(mask, hn::Mul(hn::Load(d, factor), heads));
+        sum = hn::MulAdd(scale, hn::Load(d, factor + (1 + slot / 4) * kLanes), sum);
       }
-      for (int64_t group = 0; group < whole; ++group) {
-        sum = hn::Add(sum, hn::Load(d, weights + group * scratch.group_stride));
-      }
-      const auto of_slots = hn::Mul(FoldQuads(d, sum), factor);
-      StoreSome(of_slots, QuadTag(), mean + slot, count - slot);
+      StoreSome(FoldQuads(d, sum), QuadTag(), mean + slot, count - slot);
     }
     mean += count;
   }
