@@ -80,7 +80,9 @@ inline std::vector<std::vector<Hypothesis>> search_all(
   use_one_thread_here();
   MemoryPool memory;
   Context context{.memory = &memory, .compute = model.compute()};
-  return beam_search(model, context, sources, tokens, options);
+  std::vector<SearchRequest> requests;
+  for (const std::vector<int32_t>& source : sources) requests.push_back({.source = source});
+  return beam_search(model, context, requests, tokens, options);
 }
 
 /// Log-probabilities of every token after every token of bos + output, by a full decode:

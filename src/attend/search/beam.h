@@ -1,55 +1,94 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
-#include "attend/search/beam_search.h"
+#include "attend/search/hypothesis.h"
+#include "attend/search/options.h"
 
 namespace attend {
 
-/// A hypothesis that goes on.
-struct ActiveHypothesis {
-  std::vector<int32_t> tokens;  ///< begin of sentence first; the last is the decoder's next input
-  std::vector<int32_t> slots;   ///< in the caches, of the tokens that have been inputs
-  double log_prob = 0;
+/// What a step offers one active hypothesis.
+struct StepScores {
+  std::span<const int32_t> tokens;   ///< its best tokens, best first; empty where `all` is given
+  std::span<const float> log_probs;  ///< their log P(token | tokens before)
+  std::span<const float> all;        ///< log P of every token of the vocabulary, or empty
+  float eos_log_prob = 0;            ///< of the end of sentence
+  /// Over the source tokens, mean over the heads of the last layer; empty unless asked for.
+  std::span<const float> attention;
 };
 
-/// A way for an active hypothesis to go on.
-struct Candidate {
-  double log_prob = 0;  ///< of the whole
-  int32_t parent = 0;   ///< its rank among the active
-  int32_t token = 0;
+/// A hypothesis that goes on.
+struct ActiveHypothesis {
+  int32_t token = 0;           ///< the last, which is the decoder's next input
+  int32_t parent = 0;          ///< its parent's rank among the active ones of the step before
+  int32_t node = -1;           ///< of its last token in the beam's tree; -1: no token yet
+  double log_prob = 0;         ///< of its tokens
+  std::vector<int32_t> slots;  ///< the engine's, of the tokens that have been inputs; inherited
 };
 
 /// One sentence's search. It knows no model: it is told what each step offers, see beam_search.
 class Beam {
  public:
-  /// max_length: output tokens at most, end of sentence not counted.
-  Beam(int64_t max_length, const SearchTokens& tokens, const SearchOptions& options);
+  /// longest: output tokens that the model can make, end of sentence not counted. `tokens` must
+  /// outlive this.
+  Beam(const SearchRequest& request, int64_t longest, const SearchTokens& tokens,
+       const SearchOptions& options);
 
-  /// At most beam_size, best first.
-  const std::vector<ActiveHypothesis>& active() const { return active_; }
-  std::vector<ActiveHypothesis>& active() { return active_; }
-  /// The active hypotheses may only end now.
-  bool must_end() const { return active_length() == max_length_; }
-  /// Takes the step. The candidates, in any order, are the 2 · beam_size best of all at least, or
-  /// all there are; where the hypotheses must end, an end of sentence for each. They are used up.
-  void advance(std::vector<Candidate>& candidates);
+  /// Those that the next step is to extend, best first.
+  std::span<ActiveHypothesis> active() { return {active_.data(), count_}; }
+  std::span<const ActiveHypothesis> active() const { return {active_.data(), count_}; }
+  /// Output tokens of every active hypothesis, which is the position of the next input.
+  int64_t length() const { return length_; }
+  /// Whether the next step must give StepScores::all; else the best `width()` tokens do.
+  bool needs_all_scores() const { return false; }
+  /// Whether steps must give StepScores::attention.
+  bool needs_attention() const { return false; }
+  /// How many best tokens a step must give: what goes on and what may be refused. More are welcome;
+  /// where the vocabulary has fewer, all.
+  int64_t width() const;
+  /// Takes the step: one a hypothesis, in order.
+  void advance(std::span<const StepScores> rows);
   bool done() const { return done_; }
   /// The n_best best, best first.
   std::vector<Hypothesis> take_best();
 
  private:
-  int64_t active_length() const { return static_cast<int64_t>(active_.front().tokens.size()) - 1; }
+  /// A token of a hypothesis, linked to the one before it.
+  struct Node {
+    int32_t parent = -1;
+    int32_t token = 0;
+    float log_prob = 0;
+  };
+  /// A way for an active hypothesis to go on.
+  struct Candidate {
+    double log_prob = 0;  ///< of the whole
+    int32_t parent = 0;   ///< its rank among the active
+    int32_t token = 0;
+    float token_log_prob = 0;
+  };
+  static bool better(const Candidate& a, const Candidate& b);
+
+  bool must_end() const { return length_ == max_length_; }
+  bool refuses(int32_t token) const;
+  void offer(const StepScores& row, int32_t rank);
+  void extend(const Candidate& candidate);
   void finish(const Candidate& candidate);
   bool can_still_win() const;
 
+  const SearchTokens* tokens_;
   int64_t max_length_;
   int64_t beam_size_;
   int64_t n_best_;
   double length_penalty_;
-  int32_t eos_;
-  std::vector<ActiveHypothesis> active_;
+  int64_t length_ = 0;
+  std::size_t count_ = 1;
+  std::vector<ActiveHypothesis> active_;  ///< the first count_; the others keep their memory
+  std::vector<ActiveHypothesis> next_;    ///< likewise
+  std::size_t next_count_ = 0;
+  std::vector<Candidate> candidates_;
+  std::vector<Node> nodes_;
   std::vector<Hypothesis> finished_;  ///< the n_best best, best first
   bool done_ = false;
 };

@@ -20,13 +20,13 @@ constexpr int64_t kLeastCost = 8;         // of a sentence: its output may be lo
 constexpr int64_t kLogitsTileRows = 128;  // so that all logits of a step never exist at once
 constexpr int64_t kFirstSteps = 16;       // that the caches have room for before they grow
 
-using Sources = std::span<const std::vector<int32_t>>;
+using Requests = std::span<const SearchRequest>;
 
-TokenBatch source_batch(Sources sources, int32_t eos) {
+TokenBatch source_batch(Requests requests, int32_t eos) {
   TokenBatch batch;
   auto offsets = std::make_shared<std::vector<int64_t>>(1, 0);
-  for (const std::vector<int32_t>& source : sources) {
-    batch.tokens.insert(batch.tokens.end(), source.begin(), source.end());
+  for (const SearchRequest& request : requests) {
+    batch.tokens.insert(batch.tokens.end(), request.source.begin(), request.source.end());
     batch.tokens.push_back(eos);
     offsets->push_back(std::ssize(batch.tokens));
   }
@@ -39,27 +39,25 @@ struct RowScores {
   int64_t width = 0;  ///< entries a row
   std::vector<int32_t> tokens;
   std::vector<float> log_probs;
-  std::vector<float> eos_log_probs;  ///< a row; empty where no hypothesis must end
+  std::vector<float> eos_log_probs;  ///< a row
 };
 
 /// Sentences that are searched together: every step runs all their active hypotheses at once, and a
 /// sentence that is done leaves.
 class GroupSearch {
  public:
-  GroupSearch(const Transformer& model, Context& context, Sources sources,
+  GroupSearch(const Transformer& model, Context& context, Requests requests,
               const SearchTokens& tokens, const SearchOptions& options)
       : model_(model),
         context_(context),
-        tokens_(tokens),
-        beam_size_(options.beam_size),
-        memory_(model.encode(context, source_batch(sources, tokens.source_eos))),
-        caches_(model, context, memory_, first_slots(sources)) {
-    results_.resize(sources.size());
-    for (std::size_t i = 0; i < sources.size(); ++i) {
+        eos_(tokens.eos),
+        hypotheses_(options.hypotheses()),
+        memory_(model.encode(context, source_batch(requests, tokens.source_eos))),
+        caches_(model, context, memory_, first_slots(requests)) {
+    results_.resize(requests.size());
+    for (std::size_t i = 0; i < requests.size(); ++i) {
       // The last token of the longest output is an input at position max_length - 1.
-      const int64_t longest = std::min(std::ssize(sources[i]) + options.max_extra_length,
-                                       model.config().max_length - 1);
-      beams_.emplace_back(longest, tokens, options);
+      beams_.emplace_back(requests[i], model.config().max_length - 1, tokens, options);
       indices_.push_back(i);
     }
   }
@@ -75,8 +73,8 @@ class GroupSearch {
   }
 
  private:
-  int64_t first_slots(Sources sources) const {
-    return std::ssize(sources) * beam_size_ * kFirstSteps;
+  int64_t first_slots(Requests requests) const {
+    return std::ssize(requests) * hypotheses_ * kFirstSteps;
   }
 
   RowScores score_next_tokens() {
@@ -101,8 +99,8 @@ class GroupSearch {
       const int64_t first = (*memory_.offsets)[indices_[i]],
                     end = (*memory_.offsets)[indices_[i] + 1];
       for (ActiveHypothesis& hypothesis : beams_[i].active()) {
-        inputs.push_back(hypothesis.tokens.back());
-        positions->push_back(static_cast<int32_t>(hypothesis.tokens.size()) - 1);
+        inputs.push_back(hypothesis.token);
+        positions->push_back(static_cast<int32_t>(beams_[i].length()));
         hypothesis.slots.push_back(slot++);
         append(hypothesis.slots, step.self_view);
         for (int64_t source = first; source < end; ++source) {
@@ -121,23 +119,20 @@ class GroupSearch {
   }
 
   RowScores best_tokens(const Tensor& hidden) {
-    const bool need_eos =
-        std::any_of(beams_.begin(), beams_.end(), [](const Beam& beam) { return beam.must_end(); });
     RowScores scores;
-    // bos and what is suppressed may take places.
-    scores.width = std::min(2 * beam_size_ + 1 + std::ssize(tokens_.suppressed),
-                            model_.config().target_vocabulary_size);
+    for (const Beam& beam : beams_) scores.width = std::max(scores.width, beam.width());
+    scores.width = std::min(scores.width, model_.config().target_vocabulary_size);
     for (int64_t row = 0; row < hidden.rows(); row += kLogitsTileRows) {
       const int64_t end = std::min(row + kLogitsTileRows, hidden.rows());
       const Tensor logits =
           model_.logits(context_, Variable(hidden.slice_rows(row, end), hidden.dtype()));
       const ProfileScope scope("top scores");
-      append_scores(logits, need_eos, scores);
+      append_scores(logits, scores);
     }
     return scores;
   }
 
-  void append_scores(const Tensor& logits, bool need_eos, RowScores& scores) const {
+  void append_scores(const Tensor& logits, RowScores& scores) const {
     const TopScores top = top_scores(logits, scores.width);
     scores.tokens.insert(scores.tokens.end(), top.indices.begin(), top.indices.end());
     for (std::size_t i = 0; i < top.scores.size(); ++i) {
@@ -147,44 +142,25 @@ class GroupSearch {
       }
       scores.log_probs.push_back(top.scores[i] - log_sum);
     }
-    if (!need_eos) return;
-    const std::vector<float> eos = logits.slice_columns(tokens_.eos, tokens_.eos + 1).to_vector();
+    const std::vector<float> eos = logits.slice_columns(eos_, eos_ + 1).to_vector();
     for (std::size_t i = 0; i < eos.size(); ++i) {
       scores.eos_log_probs.push_back(eos[i] - top.log_sums[i]);
     }
   }
 
   void advance(const RowScores& scores) {
-    std::size_t row = 0;
-    std::vector<Candidate> candidates;
-    for (Beam& beam : beams_) {
-      candidates.clear();
-      for (std::size_t rank = 0; rank < beam.active().size(); ++rank, ++row) {
-        const double log_prob = beam.active()[rank].log_prob;
-        const auto parent = static_cast<int32_t>(rank);
-        if (beam.must_end()) {
-          const auto eos = static_cast<double>(scores.eos_log_probs[row]);
-          candidates.push_back({log_prob + eos, parent, tokens_.eos});
-        } else {
-          offer(scores, row, log_prob, parent, candidates);
-        }
-      }
-      beam.advance(candidates);
-    }
-  }
-
-  void offer(const RowScores& scores, std::size_t row, double log_prob, int32_t parent,
-             std::vector<Candidate>& candidates) const {
     const auto width = static_cast<std::size_t>(scores.width);
-    for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
-      const int32_t token = scores.tokens[i];
-      if (token == tokens_.bos || contains(tokens_.suppressed, token)) continue;
-      candidates.push_back({log_prob + static_cast<double>(scores.log_probs[i]), parent, token});
+    std::size_t row = 0;
+    std::vector<StepScores> rows;
+    for (Beam& beam : beams_) {
+      rows.clear();
+      for (std::size_t rank = 0; rank < beam.active().size(); ++rank, ++row) {
+        rows.push_back({.tokens = std::span(scores.tokens).subspan(row * width, width),
+                        .log_probs = std::span(scores.log_probs).subspan(row * width, width),
+                        .eos_log_prob = scores.eos_log_probs[row]});
+      }
+      beam.advance(rows);
     }
-  }
-
-  static bool contains(const std::vector<int32_t>& tokens, int32_t token) {
-    return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
   }
 
   void remove_done() {
@@ -206,8 +182,8 @@ class GroupSearch {
 
   const Transformer& model_;
   Context& context_;
-  const SearchTokens& tokens_;
-  int64_t beam_size_;
+  int32_t eos_;
+  int64_t hypotheses_;
   EncoderOutput memory_;
   BeamCaches caches_;
   std::vector<Beam> beams_;           ///< of the sentences that are not done
@@ -215,11 +191,12 @@ class GroupSearch {
   std::vector<std::vector<Hypothesis>> results_;
 };
 
-void check_sources(const Transformer& model, Sources sources) {
+void check_sources(const Transformer& model, Requests requests) {
   const int64_t most = model.config().max_length - 1;
-  for (const std::vector<int32_t>& source : sources) {
-    if (std::ssize(source) > most) {
-      fail("a source of {} tokens; the model takes {} and an end of sentence", source.size(), most);
+  for (const SearchRequest& request : requests) {
+    if (std::ssize(request.source) > most) {
+      fail("a source of {} tokens; the model takes {} and an end of sentence",
+           request.source.size(), most);
     }
   }
 }
@@ -227,7 +204,7 @@ void check_sources(const Transformer& model, Sources sources) {
 }  // namespace
 
 int64_t search_cost(int64_t source_tokens, const SearchOptions& options) {
-  return std::max(source_tokens + 1, kLeastCost) * options.beam_size;
+  return std::max(source_tokens + 1, kLeastCost) * options.hypotheses();
 }
 
 int64_t search_budget(const SearchOptions& options) { return options.batch_tokens * kBudgetBeam; }
@@ -238,10 +215,10 @@ int64_t search_memory(const TransformerConfig& config, DType compute,
   // Sources of kLeastCost tokens make the most hypotheses; one that is longer than the budget is
   // searched by itself.
   const int64_t longest = config.max_length;
-  const int64_t cost = std::max(search_budget(options), longest * options.beam_size);
-  const int64_t rows = std::max(cost / kLeastCost, options.beam_size);
+  const int64_t cost = std::max(search_budget(options), longest * options.hypotheses());
+  const int64_t rows = std::max(cost / kLeastCost, options.hypotheses());
   const int64_t slots = cost + rows * std::min(options.max_extra_length, longest);
-  const int64_t sources = std::max(cost / options.beam_size, longest);
+  const int64_t sources = std::max(cost / options.hypotheses(), longest);
 
   const int64_t key_value = config.heads * (config.key_width() + config.value_width());
   // Caches double, and while they do both are there.
@@ -254,21 +231,22 @@ int64_t search_memory(const TransformerConfig& config, DType compute,
 }
 
 std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, Context& context,
-                                                 const std::vector<std::vector<int32_t>>& sources,
+                                                 const std::vector<SearchRequest>& requests,
                                                  const SearchTokens& tokens,
                                                  const SearchOptions& options) {
   options.validate();
-  check_sources(model, sources);
+  check_sources(model, requests);
   std::vector<std::vector<Hypothesis>> results;
-  results.reserve(sources.size());
-  for (std::size_t first = 0; first < sources.size();) {
+  results.reserve(requests.size());
+  for (std::size_t first = 0; first < requests.size();) {
     std::size_t end = first;
     int64_t cost = 0;
     do {
-      cost += search_cost(std::ssize(sources[end++]), options);
-    } while (end < sources.size() &&
-             cost + search_cost(std::ssize(sources[end]), options) <= search_budget(options));
-    GroupSearch group(model, context, Sources(sources).subspan(first, end - first), tokens,
+      cost += search_cost(std::ssize(requests[end++].source), options);
+    } while (end < requests.size() &&
+             cost + search_cost(std::ssize(requests[end].source), options) <=
+                 search_budget(options));
+    GroupSearch group(model, context, Requests(requests).subspan(first, end - first), tokens,
                       options);
     for (std::vector<Hypothesis>& best : group.run()) results.push_back(std::move(best));
     first = end;

@@ -4,26 +4,10 @@
 #include <vector>
 
 #include "attend/models/transformer.h"
+#include "attend/search/hypothesis.h"
 #include "attend/search/options.h"
 
 namespace attend {
-
-/// One output that a search has finished.
-struct Hypothesis {
-  std::vector<int32_t> tokens;  ///< without begin and end of sentence
-  double log_prob = 0;          ///< log P(tokens, end of sentence | source), nats
-  double score = 0;             ///< see length_penalized
-};
-
-/// The ids that mean something to the search.
-struct SearchTokens {
-  int32_t source_eos = 2;  ///< ends every source sentence
-  int32_t bos = 1;         ///< the decoder's first input
-  int32_t eos = 2;         ///< ends every output
-  /// Never put out, besides bos: unk, and what has no place inside a line. Probabilities stay those
-  /// of the whole vocabulary.
-  std::vector<int32_t> suppressed;
-};
 
 /// log P / ((5 + |Y|) / 6)^α (Wu et al. 2016, equation 14). |Y| counts the end of sentence.
 double length_penalized(double log_prob, int64_t length, double alpha);
@@ -39,18 +23,17 @@ double length_penalized(double log_prob, int64_t length, double alpha);
 /// its log P at the penalty of the greatest length is an upper bound, so that stopping early
 /// changes no answer. Greedy search ends with the first end of sentence.
 ///
-/// sources: token ids without end of sentence, each within the model's max_length. Returns, for
-/// each, its best n_best hypotheses, best first by score; fewer where no more were finished, at
-/// least one.
+/// Each source must be within the model's max_length. Returns, for each request, its best n_best
+/// hypotheses, best first by score; fewer where no more were finished, at least one.
 ///
-/// Contract 6: the answer of a sentence depends on nothing else in `sources` and not on their
-/// order, to the bit. Sources are searched in groups as SearchOptions::batch_tokens says, in the
+/// Contract 6: the answer of a sentence depends on nothing else in `requests` and not on their
+/// order, to the bit. They are searched in groups as SearchOptions::batch_tokens says, in the
 /// order given; similar lengths side by side are faster.
 ///
 /// Throws Error where the model's scores are not numbers. Call it from a thread that has called
 /// use_one_thread_here(), with a context of its own.
 std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, Context& context,
-                                                 const std::vector<std::vector<int32_t>>& sources,
+                                                 const std::vector<SearchRequest>& requests,
                                                  const SearchTokens& tokens,
                                                  const SearchOptions& options);
 

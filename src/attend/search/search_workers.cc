@@ -40,7 +40,7 @@ void SearchWorkers::submit(std::vector<Sentence> sentences) {
   {
     const std::lock_guard lock(mutex_);
     for (Sentence& sentence : sentences) {
-      const Key key(search_cost(std::ssize(sentence.tokens), options_), next_number_++);
+      const Key key(search_cost(std::ssize(sentence.request.source), options_), next_number_++);
       waiting_cost_ += key.first;
       by_age_.push_back(key);
       waiting_.emplace(key, std::move(sentence));
@@ -109,11 +109,11 @@ void SearchWorkers::search(MemoryPool& memory, std::vector<Sentence> group) cons
   std::vector<std::vector<Hypothesis>> results(group.size());
   std::exception_ptr error;
   try {
-    std::vector<std::vector<int32_t>> sources;
-    sources.reserve(group.size());
-    for (Sentence& sentence : group) sources.push_back(std::move(sentence.tokens));
+    std::vector<SearchRequest> requests;
+    requests.reserve(group.size());
+    for (Sentence& sentence : group) requests.push_back(std::move(sentence.request));
     Context context{.memory = &memory, .compute = model_->compute()};
-    results = beam_search(*model_, context, sources, tokens_, options_);
+    results = beam_search(*model_, context, requests, tokens_, options_);
   } catch (...) {
     error = std::current_exception();
   }

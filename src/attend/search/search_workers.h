@@ -25,7 +25,7 @@ class SearchWorkers {
   /// Called once on a worker's thread, with the hypotheses or what went wrong. Must not throw.
   using Done = std::function<void(std::vector<Hypothesis> best, std::exception_ptr error)>;
   struct Sentence {
-    std::vector<int32_t> tokens;
+    SearchRequest request;
     Done done;
   };
 

@@ -176,7 +176,7 @@ bool Translator::State::add(const std::shared_ptr<LineQueue>& queue,
     auto done = [queue, line, i](std::vector<Hypothesis> best, const std::exception_ptr& error) {
       queue->finish_piece(*line, i, std::move(best), error);
     };
-    sentences.push_back({.tokens = std::move(pieces[i]), .done = std::move(done)});
+    sentences.push_back({.request = {.source = std::move(pieces[i])}, .done = std::move(done)});
   }
   return true;
 }
