@@ -1,102 +1,144 @@
 #include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <vector>
 
-#include "attend/base/error.h"
-#include "attend/kernels/attention_common.h"
+// The order matters.
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attend/kernels/memory_attention.cc"
+#include "attend/kernels/targets.h"
+#include <hwy/foreach_target.h>
+// clang-format on
+
+#include "attend/kernels/cached_attention-inl.h"
 #include "attend/kernels/cached_attention.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// Rows that share what is loaded of the cache. They need four registers a row for their scores'
+/// sums: with 16 registers, two rows fit.
+constexpr int64_t kShare = kLanes == 16 ? 4 : 2;
+
+/// Sums over heads of the weights, divided by their number. mean: [rows, count].
+void AverageWeights(const CachedCall& call, const RowScratch& scratch, int64_t rows, int64_t count,
+                    float* mean) {
+  const float factor = 1.0F / static_cast<float>(call.heads);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = row * scratch.score_stride + i / 4 * kLanes + i % 4;
+      float sum = 0;
+      for (int64_t head = 0; head < call.heads; ++head) sum += scratch.weights(head)[at];
+      *mean++ = sum * factor;
+    }
+  }
+}
+
+/// kRows rows of queries from `row` on, all over the same `count` rows of the cache.
+template <class Term, typename T, int kRows>
+void AttendTogether(const CachedCall& call, const RowScratch& scratch, int64_t row, int64_t first,
+                    int64_t count, float* mean) {
+  const auto rows_of = [&](const Tensor& cache) {
+    return NeighbourRows<T>{cache.data<T>() + first * cache.row_stride(), cache.row_stride()};
+  };
+  for (int64_t i = 0; i < kRows; ++i) PackQuery<T>(call, row + i, scratch, i);
+  ScoreRows<Term, kRows>(call, rows_of(call.keys), count, scratch, 0);
+  for (int64_t i = 0; i < kRows; ++i) SoftmaxRow(call, scratch, i, count);
+  constexpr int kPairs = kRows == 1 ? 4 : kRows == 2 ? 2 : 1;
+  WeighHeads<kRows, kPairs>(call, rows_of(call.values), count, scratch, 0, row);
+  if (mean != nullptr) AverageWeights(call, scratch, kRows, count, mean);
+}
+
+template <class Term, typename T>
+void AttendRows(const CachedCall& call, const int64_t* first, const int64_t* count, float* mean) {
+  if (call.q.rows() == 0) return;
+  const RowScratch scratch(call, kShare, *std::max_element(count, count + call.q.rows()));
+  PackScoreVector<T>(call, scratch);
+  constexpr decltype(&AttendTogether<Term, T, 1>) kAttend[] = {
+      AttendTogether<Term, T, 1>, AttendTogether<Term, T, 2>,     AttendTogether < Term, T,
+      kShare == 4 ? 3 : 1 >,      AttendTogether<Term, T, kShare>};
+  for (int64_t row = 0; row < call.q.rows();) {
+    int64_t rows = 1;
+    while (rows < kShare && row + rows < call.q.rows() && first[row + rows] == first[row] &&
+           count[row + rows] == count[row]) {
+      ++rows;
+    }
+    kAttend[rows - 1](call, scratch, row, first[row], count[row], mean);
+    if (mean != nullptr) mean += rows * count[row];
+    row += rows;
+  }
+}
+
+void AttendMemory(const CachedCall& call, const int64_t* first, const int64_t* count, float* mean) {
+  const bool floats = call.keys.dtype() == DType::kFloat32, dot = call.score_vector == nullptr;
+  const auto attend =
+      floats ? (dot ? AttendRows<DotTerm, float> : AttendRows<AdditiveTerm, float>)
+             : (dot ? AttendRows<DotTerm, BFloat16> : AttendRows<AdditiveTerm, BFloat16>);
+  attend(call, first, count, mean);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace attend
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "attend/base/error.h"
 
 namespace attend {
 namespace {
 
-/// The same rows of the cache, as lists of slots.
-struct SlotLists {
-  std::vector<int64_t> offsets{0};
-  std::vector<int32_t> slots;
-};
+HWY_EXPORT(AttendMemory);
 
-SlotLists list_slots(const char* what, const MemoryAttentionShape& shape, const Tensor& q,
-                     const Tensor& keys, std::size_t mean_weights) {
-  const auto rows = static_cast<std::size_t>(q.rows());
-  if (shape.first.size() != rows || shape.count.size() != rows) {
+void check_memory(const char* what, const MemoryAttentionShape& shape, int64_t rows,
+                  int64_t cache_rows, std::size_t mean_weights) {
+  if (static_cast<int64_t>(shape.first.size()) != rows ||
+      shape.count.size() != shape.first.size()) {
     fail("{}: {} first rows and {} counts for {} rows", what, shape.first.size(),
          shape.count.size(), rows);
   }
-  SlotLists lists;
-  for (std::size_t row = 0; row < rows; ++row) {
-    const int64_t first = shape.first[row], count = shape.count[row];
-    if (count < 1 || first < 0 || count > keys.rows() - first) {
-      fail("{}: row {} attends to {} rows from row {} of a cache of {}", what, row, count, first,
-           keys.rows());
-    }
-    for (int64_t i = 0; i < count; ++i) lists.slots.push_back(static_cast<int32_t>(first + i));
-    lists.offsets.push_back(static_cast<int64_t>(lists.slots.size()));
-  }
-  if (mean_weights != 0 && mean_weights != lists.slots.size()) {
-    fail("{}: room for {} mean weights, expected {}", what, mean_weights, lists.slots.size());
-  }
-  return lists;
-}
-
-float score(const MemoryAttentionShape& shape, const float* q, const float* key, const float* w) {
-  float sum = 0;
-  for (int64_t c = 0; c < shape.key_width; ++c) {
-    sum += w == nullptr ? q[c] * key[c] : w[c] * std::tanh(q[c] + key[c]);
-  }
-  return sum * shape.scale;
-}
-
-void find_mean_weights(const MemoryAttentionShape& shape, const Tensor& q, const Tensor& keys,
-                       const Tensor* score_vector, std::span<float> mean_weights) {
-  std::fill(mean_weights.begin(), mean_weights.end(), 0.0F);
-  if (mean_weights.empty()) return;
-  const std::vector<float> all_q = q.to_vector(), all_keys = keys.to_vector();
-  float* mean = mean_weights.data();
+  std::size_t weights = 0;
   for (std::size_t row = 0; row < shape.first.size(); ++row) {
-    std::vector<float> scores(static_cast<std::size_t>(shape.count[row]));
-    for (int64_t head = 0; head < shape.heads; ++head) {
-      const int64_t column = head * shape.key_width;
-      const float* w = score_vector == nullptr
-                           ? nullptr
-                           : score_vector->data<float>() + head * score_vector->row_stride();
-      for (std::size_t i = 0; i < scores.size(); ++i) {
-        const auto at = static_cast<int64_t>(i) + shape.first[row];
-        scores[i] = score(shape, &all_q[row * static_cast<std::size_t>(q.columns())] + column,
-                          &all_keys[static_cast<std::size_t>(at * keys.columns() + column)], w);
-      }
-      const float most = *std::max_element(scores.begin(), scores.end());
-      for (float& value : scores) value = std::exp(value - most);
-      const float sum = std::accumulate(scores.begin(), scores.end(), 0.0F);
-      for (std::size_t i = 0; i < scores.size(); ++i) {
-        mean[i] += scores[i] / (sum * static_cast<float>(shape.heads));
-      }
+    const int64_t first = shape.first[row], count = shape.count[row];
+    if (count < 1 || first < 0 || count > cache_rows - first) {
+      fail("{}: row {} attends to {} rows from row {} of a cache of {}", what, row, count, first,
+           cache_rows);
     }
-    mean += scores.size();
+    weights += static_cast<std::size_t>(count);
   }
+  if (mean_weights != 0 && mean_weights != weights) {
+    fail("{}: room for {} mean weights, expected {}", what, mean_weights, weights);
+  }
+}
+
+void attend_checked(const char* what, const MemoryAttentionShape& shape, const CachedCall& call,
+                    std::span<float> mean_weights) {
+  check_cached_call(what, call);
+  check_memory(what, shape, call.q.rows(), call.keys.rows(), mean_weights.size());
+  HWY_DYNAMIC_DISPATCH(AttendMemory)
+  (call, shape.first.data(), shape.count.data(),
+   mean_weights.empty() ? nullptr : mean_weights.data());
 }
 
 }  // namespace
 
 void memory_attention(const MemoryAttentionShape& shape, const Tensor& q, const Tensor& key_cache,
                       const Tensor& value_cache, const Tensor& out, std::span<float> mean_weights) {
-  const SlotLists lists = list_slots("memory_attention", shape, q, key_cache, mean_weights.size());
-  cached_attention(
-      {shape.heads, shape.key_width, shape.value_width, lists.offsets, lists.slots, shape.scale}, q,
-      key_cache, value_cache, out);
-  find_mean_weights(shape, q, key_cache, nullptr, mean_weights);
+  attend_checked("memory_attention", shape,
+                 {shape.heads, shape.key_width, shape.value_width, shape.scale, q, key_cache,
+                  value_cache, out, nullptr},
+                 mean_weights);
 }
 
 void memory_additive_attention(const MemoryAttentionShape& shape, const Tensor& q,
                                const Tensor& key_cache, const Tensor& value_cache,
                                const Tensor& score_vector, const Tensor& out,
                                std::span<float> mean_weights) {
-  const SlotLists lists =
-      list_slots("memory_additive_attention", shape, q, key_cache, mean_weights.size());
-  cached_additive_attention(
-      {shape.heads, shape.key_width, shape.value_width, lists.offsets, lists.slots, shape.scale}, q,
-      key_cache, value_cache, score_vector, out);
-  find_mean_weights(shape, q, key_cache, &score_vector, mean_weights);
+  attend_checked("memory_additive_attention", shape,
+                 {shape.heads, shape.key_width, shape.value_width, shape.scale, q, key_cache,
+                  value_cache, out, &score_vector},
+                 mean_weights);
 }
 
 }  // namespace attend
+#endif  // HWY_ONCE
