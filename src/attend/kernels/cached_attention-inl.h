@@ -45,6 +45,9 @@ HWY_INLINE Pair LoadWholePair(const float* from) {
 HWY_INLINE Pair SplitWords(hn::Vec<hn::RebindToUnsigned<FloatTag>> words) {
   const FloatTag d;
   const hn::RebindToUnsigned<FloatTag> d32;
+#if HWY_COMPILER_GCC && HWY_TARGET == HWY_AVX3
+  asm("" : "+v"(words.raw));  // else the compiler loads the words twice, once for each half
+#endif
   return {hn::BitCast(d, hn::ShiftLeft<16>(words)),
           hn::BitCast(d, hn::And(words, hn::Set(d32, 0xFFFF0000U)))};
 }
@@ -84,46 +87,49 @@ HWY_INLINE Pair LoadPair(const T* from, int64_t count) {
   return LoadPartOfPair(from, count);
 }
 
-/// The first `count` columns of queries, laid out as those of a cache of T.
+/// Queries, laid out as a cache of T is.
 template <typename T, typename TQuery>
-HWY_INLINE Pair LoadQueryPair(const TQuery* from, int64_t count) {
-  if constexpr (std::is_same_v<T, TQuery>) {
-    return count >= kPair ? LoadWholePair(from) : LoadPartOfPair(from, count);
-  } else {
-    const FloatTag d;
-    HWY_ALIGN TQuery padded[kPair] = {};
-    if (count < kPair) {
-      std::memcpy(padded, from, static_cast<std::size_t>(count) * sizeof(TQuery));
-      from = padded;
-    }
-    Pair pair{hn::Zero(d), hn::Zero(d)};
-    if constexpr (std::is_same_v<T, BFloat16>) {
-      hn::LoadInterleaved2(d, from, pair.first, pair.second);
-    } else {
-      pair = {LoadF32(d, from), LoadF32(d, from + kLanes)};
-    }
-    return pair;
-  }
+HWY_INLINE Pair LoadWholeQueryPair(const TQuery* from) {
+  const FloatTag d;
+  if constexpr (std::is_same_v<T, TQuery>) return LoadWholePair(from);
+  const auto low = LoadF32(d, from), high = LoadF32(d, from + kLanes);
+  if constexpr (std::is_same_v<T, float>) return {low, high};
+  return {hn::ConcatEven(d, high, low), hn::ConcatOdd(d, high, low)};
 }
 
-/// Stores the first `count` columns of a pair that is laid out as those of a cache of T.
+/// The first `count` columns, the others 0.
+template <typename T, typename TQuery>
+HWY_INLINE Pair LoadQueryPair(const TQuery* from, int64_t count) {
+  if (count >= kPair) return LoadWholeQueryPair<T>(from);
+  HWY_ALIGN TQuery padded[kPair] = {};
+  std::memcpy(padded, from, static_cast<std::size_t>(count) * sizeof(TQuery));
+  return LoadWholeQueryPair<T>(padded);
+}
+
+/// A pair that is laid out as those of a cache of T.
 template <typename T, typename TOut>
-HWY_INLINE void StorePair(const Pair& pair, TOut* to, int64_t count) {
+HWY_INLINE void StoreWholePair(const Pair& pair, TOut* to) {
   const FloatTag d;
-  HWY_ALIGN TOut padded[kPair];
-  TOut* const whole = count >= kPair ? to : padded;
   if constexpr (std::is_same_v<T, float>) {
-    StoreF32(pair.first, d, whole);
-    StoreF32(pair.second, d, whole + kLanes);
+    StoreF32(pair.first, d, to);
+    StoreF32(pair.second, d, to + kLanes);
   } else if constexpr (std::is_same_v<TOut, float>) {
-    hn::StoreInterleaved2(pair.first, pair.second, d, whole);
+    hn::StoreInterleaved2(pair.first, pair.second, d, to);
   } else {
     HWY_ALIGN float interleaved[kPair];
     hn::StoreInterleaved2(pair.first, pair.second, d, interleaved);
-    StoreF32(hn::Load(d, interleaved), d, whole);
-    StoreF32(hn::Load(d, interleaved + kLanes), d, whole + kLanes);
+    StoreF32(hn::Load(d, interleaved), d, to);
+    StoreF32(hn::Load(d, interleaved + kLanes), d, to + kLanes);
   }
-  if (count < kPair) std::memcpy(to, padded, static_cast<std::size_t>(count) * sizeof(TOut));
+}
+
+/// Its first `count` columns.
+template <typename T, bool kWhole, typename TOut>
+HWY_INLINE void StorePair(const Pair& pair, TOut* to, int64_t count) {
+  if constexpr (kWhole) return StoreWholePair<T>(pair, to);
+  HWY_ALIGN TOut padded[kPair];
+  StoreWholePair<T>(pair, padded);
+  std::memcpy(to, padded, static_cast<std::size_t>(count) * sizeof(TOut));
 }
 
 /// The rows of a cache of T that a query attends to, in a list of slots.
@@ -359,6 +365,18 @@ struct ValueColumns {
   const float* weights[kPairs];
 };
 
+template <typename T, bool kWhole, int kRows, int kPairs, typename TOut>
+HWY_INLINE void StoreSums(const Pair (&sums)[kRows][kPairs], TOut* to, int64_t stride,
+                          int64_t count) {
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(8)
+    for (int p = 0; p < kPairs; ++p) {
+      StorePair<T, kWhole>(sums[r][p], to + r * stride + p * kPair, count);
+    }
+  }
+}
+
 /// Rows row to row + kRows - 1 of out, the given columns: weights times the cache's rows.
 template <bool kWhole, int kRows, int kPairs, class CacheRows>
 void WeighRows(const CachedCall& call, const CacheRows& cache, int64_t count,
@@ -385,15 +403,12 @@ void WeighRows(const CachedCall& call, const CacheRows& cache, int64_t count,
     for (int64_t i = 0; i < 4; ++i) add(slot + i, at + i);
   }
   for (int64_t i = 0; slot + i < count; ++i) add(slot + i, at + i);
-  for (int r = 0; r < kRows; ++r) {
-    const int64_t to = (row + r) * call.out.row_stride() + values.first;
-    for (int p = 0; p < kPairs; ++p) {
-      if (call.out.dtype() == DType::kFloat32) {
-        StorePair<T>(sums[r][p], call.out.data<float>() + to + p * kPair, values.columns);
-      } else {
-        StorePair<T>(sums[r][p], call.out.data<BFloat16>() + to + p * kPair, values.columns);
-      }
-    }
+  const int64_t to = row * call.out.row_stride() + values.first;
+  if (call.out.dtype() == DType::kFloat32) {
+    StoreSums<T, kWhole>(sums, call.out.data<float>() + to, call.out.row_stride(), values.columns);
+  } else {
+    StoreSums<T, kWhole>(sums, call.out.data<BFloat16>() + to, call.out.row_stride(),
+                         values.columns);
   }
 }
 
