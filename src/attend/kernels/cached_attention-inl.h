@@ -13,9 +13,12 @@
 #endif
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <type_traits>
+
+#include <hwy/cache_control.h>
 
 #include "attend/kernels/attention_common.h"
 #include "attend/kernels/attention_math-inl.h"
@@ -211,6 +214,17 @@ void PackScoreVector(const CachedCall& call, const RowScratch& scratch) {
   if (call.score_vector == nullptr) return;
   PackHeads<T>(call, call.score_vector->data<float>(), call.score_vector->row_stride(), call.scale,
                scratch.head_stride, scratch.w);
+}
+
+constexpr int64_t kCacheLine = 64;  ///< bytes
+
+/// Calls for `row`'s query, where there is such a row: it comes from a product over all rows, so
+/// that it seldom lies in the nearest cache.
+inline void PrefetchQuery(const CachedCall& call, int64_t row) {
+  if (row >= call.q.rows()) return;
+  const int64_t size = size_of(call.q.dtype()), bytes = call.q.columns() * size;
+  const std::byte* query = call.q.raw() + row * call.q.row_stride() * size;
+  for (int64_t at = 0; at < bytes; at += kCacheLine) hwy::Prefetch(query + at);
 }
 
 /// Packs `row`'s query as the scratch's number `at`.

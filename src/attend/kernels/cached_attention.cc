@@ -36,6 +36,7 @@ void AttendRows(const CachedCall& call, const int64_t* offsets, const int32_t* s
     const int64_t rows = std::min(kRowsAtOnce, call.q.rows() - first);
     const auto count = [&](int64_t i) { return offsets[first + i + 1] - offsets[first + i]; };
     for (int64_t i = 0; i < rows; ++i) PackQuery<T>(call, first + i, scratch, i);
+    for (int64_t i = 0; i < rows; ++i) PrefetchQuery(call, first + rows + i);
     for (int64_t i = 0; i < rows; ++i) {
       ScoreRows<Term, 1>(call, rows_of(call.keys, first + i), count(i), scratch, i);
     }

@@ -20,17 +20,40 @@ namespace {
 /// sums: with 16 registers, two rows fit.
 constexpr int64_t kShare = kLanes == 16 ? 4 : 2;
 
-/// Sums over heads of the weights, divided by their number. mean: [rows, count].
+using QuadTag = hn::CappedTag<float, 4>;
+
+/// Sums a vector's lanes that are four apart.
+template <class D>
+HWY_INLINE hn::Vec<QuadTag> FoldQuads(D /*d*/, hn::Vec<D> value) {
+  if constexpr (hn::MaxLanes(D()) > 4) {
+    const hn::Half<D> half;
+    return FoldQuads(half, hn::Add(hn::LowerHalf(half, value), hn::UpperHalf(half, value)));
+  } else {
+    return value;
+  }
+}
+
+/// The weights' mean over heads. mean: [rows, count].
 void AverageWeights(const CachedCall& call, const RowScratch& scratch, int64_t rows, int64_t count,
                     float* mean) {
-  const float factor = 1.0F / static_cast<float>(call.heads);
+  const FloatTag d;
+  const int64_t whole = call.heads / kTogether, rest = call.heads % kTogether;
+  const auto mask = hn::FirstN(d, static_cast<std::size_t>(4 * rest));
+  const auto factor = hn::Set(QuadTag(), 1.0F / static_cast<float>(call.heads));
   for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t at = row * scratch.score_stride + i / 4 * kLanes + i % 4;
-      float sum = 0;
-      for (int64_t head = 0; head < call.heads; ++head) sum += scratch.weights(head)[at];
-      *mean++ = sum * factor;
+    const float* weights = scratch.scores + row * scratch.score_stride;
+    for (int64_t slot = 0; slot < count; slot += 4, weights += kLanes) {
+      auto sum = hn::Zero(d);
+      if (rest > 0) {
+        sum = hn::IfThenElseZero(mask, hn::Load(d, weights + whole * scratch.group_stride));
+      }
+      for (int64_t group = 0; group < whole; ++group) {
+        sum = hn::Add(sum, hn::Load(d, weights + group * scratch.group_stride));
+      }
+      const auto of_slots = hn::Mul(FoldQuads(d, sum), factor);
+      StoreSome(of_slots, QuadTag(), mean + slot, count - slot);
     }
+    mean += count;
   }
 }
 
@@ -42,6 +65,7 @@ void AttendTogether(const CachedCall& call, const RowScratch& scratch, int64_t r
     return NeighbourRows<T>{cache.data<T>() + first * cache.row_stride(), cache.row_stride()};
   };
   for (int64_t i = 0; i < kRows; ++i) PackQuery<T>(call, row + i, scratch, i);
+  for (int64_t i = 0; i < kShare; ++i) PrefetchQuery(call, row + kRows + i);
   ScoreRows<Term, kRows>(call, rows_of(call.keys), count, scratch, 0);
   for (int64_t i = 0; i < kRows; ++i) SoftmaxRow(call, scratch, i, count);
   constexpr int kPairs = kRows == 1 ? 4 : kRows == 2 ? 2 : 1;
