@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "attend/search/beam_caches.h"
 #include "attend/search/beam_search.h"
 #include "tests/search/models.h"
 
@@ -131,30 +130,6 @@ TEST(Beam, GoesOnUntilThereAreAsManyAsWereAskedFor) {
   advance(beam, {{{kEos, 5}, {-1, -20}, -1}, {{6}, {-20}}});
   EXPECT_TRUE(beam.done());
   EXPECT_EQ(beam.take_best().size(), 2U);
-}
-
-TEST(BeamCaches, GiveUpSlotsThatNobodyHoldsBeforeTheyGrow) {
-  const auto model = random_model(search_config(20), DType::kFloat32, 1);
-  MemoryPool memory;
-  Context context{.memory = &memory};
-  const EncoderOutput encoded = model->encode(
-      context,
-      {{5, 6, 2}, std::make_shared<const std::vector<int64_t>>(std::vector<int64_t>{0, 3})});
-  BeamCaches caches(*model, context, encoded, 8);
-  std::vector<Beam> beams(1, make_beam(100, {}));
-  for (int step = 0; step < 100; ++step) {
-    caches.reserve(2, beams);
-    beams[0].active()[0].slots = {static_cast<int32_t>(caches.first_free())};
-    caches.use(2);
-  }
-  EXPECT_EQ(caches.slots(), 8);
-  for (int step = 0; step < 100; ++step) {
-    caches.reserve(1, beams);
-    beams[0].active()[0].slots.push_back(static_cast<int32_t>(caches.first_free()));
-    caches.use(1);
-  }
-  EXPECT_GE(caches.slots(), 101);
-  EXPECT_LE(caches.slots(), 256);
 }
 
 }  // namespace

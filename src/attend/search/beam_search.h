@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attend/models/transformer.h"
@@ -23,28 +24,33 @@ double length_penalized(double log_prob, int64_t length, double alpha);
 /// its log P at the penalty of the greatest length is an upper bound, so that stopping early
 /// changes no answer. Greedy search ends with the first end of sentence.
 ///
-/// Each source must be within the model's max_length. Returns, for each request, its best n_best
+/// models: one, or an ensemble. Those of an ensemble decode in lockstep; P is the mean of their
+/// probabilities, token by token, so that log P of an output is the sum of the logarithms of means.
+/// They must have the same vocabularies.
+///
+/// requests: each source within the models' max_length. Returns, for each, its best n_best
 /// hypotheses, best first by score; fewer where no more were finished, at least one.
 ///
 /// Contract 6: the answer of a sentence depends on nothing else in `requests` and not on their
-/// order, to the bit. They are searched in groups as SearchOptions::batch_tokens says, in the
-/// order given; similar lengths side by side are faster.
+/// order, to the bit. They are searched in a SearchPool with the budget that
+/// SearchOptions::batch_tokens says.
 ///
-/// Throws Error where the model's scores are not numbers. Call it from a thread that has called
-/// use_one_thread_here(), with a context of its own.
-std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, Context& context,
+/// Throws Error where the models' scores are not numbers. Call it from a thread that has called
+/// use_one_thread_here(), with memory of its own.
+std::vector<std::vector<Hypothesis>> beam_search(std::span<const Transformer* const> models,
+                                                 MemoryPool& memory,
                                                  const std::vector<SearchRequest>& requests,
                                                  const SearchTokens& tokens,
                                                  const SearchOptions& options);
 
 /// What a source of so many tokens takes of the budget that search_budget gives.
 int64_t search_cost(int64_t source_tokens, const SearchOptions& options);
-/// A group of sources whose costs add up to at most this is searched at once; one that costs more
-/// by itself is searched by itself.
+int64_t search_cost(const SearchRequest& request, const SearchOptions& options);
+/// What the sources that are searched at once may cost; one that costs more is searched by itself.
 int64_t search_budget(const SearchOptions& options);
 
-/// The most memory that a search of one group takes beside the weights, in bytes: an estimate from
-/// above, for outputs as long as the options allow.
+/// The most memory that a search takes beside the weights, in bytes: an estimate from above, for
+/// outputs as long as the options allow. Of an ensemble, each model's.
 int64_t search_memory(const TransformerConfig& config, DType compute, const SearchOptions& options);
 
 }  // namespace attend
