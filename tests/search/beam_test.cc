@@ -63,7 +63,7 @@ TEST(Beam, EqualOnesRankByParentThenByToken) {
 }
 
 TEST(Beam, AnEndOfSentenceDoesNotShrinkTheBeam) {
-  Beam beam = make_beam(10, {.beam_size = 2});
+  Beam beam = make_beam(10, {.beam_size = 2, .n_best = 2});
   advance(beam, {{{kEos, 5, 6, 7}, {-1, -2, -3, -4}, -1}});
   EXPECT_EQ(active_of(beam), (Active{{0, 5}, {0, 6}}));
 }

@@ -1,11 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "attend/search/candidate.h"
 #include "attend/search/hypothesis.h"
 #include "attend/search/options.h"
+#include "attend/search/required_phrases.h"
+#include "attend/search/sampling.h"
+#include "attend/search/token_rules.h"
 
 namespace attend {
 
@@ -23,35 +28,50 @@ struct StepScores {
 struct ActiveHypothesis {
   int32_t token = 0;           ///< the last, which is the decoder's next input
   int32_t parent = 0;          ///< its parent's rank among the active ones of the step before
-  int32_t node = -1;           ///< of its last token in the beam's tree; -1: no token yet
-  double log_prob = 0;         ///< of its tokens
   std::vector<int32_t> slots;  ///< the engine's, of the tokens that have been inputs; inherited
+
+  // The beam's own.
+  int32_t node = -1;    ///< of its last token in the beam's tree; -1: no token yet
+  int32_t sample = 0;   ///< which of a sentence's samples it is
+  double log_prob = 0;  ///< of its tokens, the model's
+  double weighted_log_prob =
+      0;                        ///< the same after TokenRules: of what ranks it when it is finished
+  double rank_score = 0;        ///< the same less penalties for likeness to other groups
+  uint64_t met = 0;             ///< see RequiredPhrases
+  std::vector<float> coverage;  ///< sums of StepScores::attention; empty unless asked for
 };
 
 /// One sentence's search. It knows no model: it is told what each step offers, see beam_search.
+///
+/// There is one group of hypotheses, or beam_groups of them that search one after the other in each
+/// step: a token costs a hypothesis diversity_strength for each hypothesis of the groups before it
+/// that has taken the token in this step (Vijayakumar et al. 2016, Algorithm 1, with Hamming
+/// diversity). As in the authors' code the cost stays with the hypothesis while it is active;
+/// finished ones are ranked without it.
 class Beam {
  public:
   /// longest: output tokens that the model can make, end of sentence not counted. `tokens` must
-  /// outlive this.
+  /// outlive this. Throws Error where the request's constraints cannot be met.
   Beam(const SearchRequest& request, int64_t longest, const SearchTokens& tokens,
        const SearchOptions& options);
 
-  /// Those that the next step is to extend, best first.
+  /// Those that the next step is to extend; those of a group side by side, best first.
   std::span<ActiveHypothesis> active() { return {active_.data(), count_}; }
   std::span<const ActiveHypothesis> active() const { return {active_.data(), count_}; }
   /// Output tokens of every active hypothesis, which is the position of the next input.
   int64_t length() const { return length_; }
   /// Whether the next step must give StepScores::all; else the best `width()` tokens do.
-  bool needs_all_scores() const { return false; }
+  bool needs_all_scores() const;
   /// Whether steps must give StepScores::attention.
-  bool needs_attention() const { return false; }
-  /// How many best tokens a step must give: what goes on and what may be refused. More are welcome;
-  /// where the vocabulary has fewer, all.
-  int64_t width() const;
+  bool needs_attention() const { return options_.coverage_penalty > 0; }
+  /// How many best tokens a step must give: what goes on and what may be refused. More change
+  /// nothing; where the vocabulary has fewer, all.
+  int64_t width() const { return width_; }
   /// Takes the step: one a hypothesis, in order.
   void advance(std::span<const StepScores> rows);
   bool done() const { return done_; }
-  /// The n_best best, best first.
+  /// The n_best best, best first. Of several groups, the best of each come before the second best
+  /// of any, and no output twice.
   std::vector<Hypothesis> take_best();
 
  private:
@@ -61,36 +81,65 @@ class Beam {
     int32_t token = 0;
     float log_prob = 0;
   };
-  /// A way for an active hypothesis to go on.
-  struct Candidate {
-    double log_prob = 0;  ///< of the whole
-    int32_t parent = 0;   ///< its rank among the active
-    int32_t token = 0;
-    float token_log_prob = 0;
+  struct Group {
+    std::size_t first = 0, end = 1;    ///< of its active ones; before they part all groups have one
+    std::vector<Hypothesis> finished;  ///< the best, best first
   };
-  static bool better(const Candidate& a, const Candidate& b);
 
+  bool in_prefix() const { return length_ < std::ssize(prefix_); }
   bool must_end() const { return length_ == max_length_; }
-  bool refuses(int32_t token) const;
-  void offer(const StepScores& row, int32_t rank);
+  int64_t find_width() const;
+
+  // What hypotheses are offered: beam_candidates.cc.
+  std::span<const int32_t> history(std::size_t rank);
+  std::span<const int32_t> ranked_tokens(const StepScores& row);
+  Candidate candidate(std::size_t rank, int32_t token, float log_prob) const;
+  double diversity_penalty(int32_t token) const;
+  void look_at(std::size_t rank);
+  void offer(const StepScores& row, std::size_t rank);
+  void offer_required(const StepScores& row, std::size_t rank);
+  void add_banked(std::size_t rank, const Candidate& candidate);
+  void draw(const StepScores& row, std::size_t rank, int32_t sample);
+
+  // What becomes of it: beam.cc.
+  void add_coverage(std::span<const StepScores> rows);
+  void force_prefix(const StepScores& row);
+  void advance(Group& group, std::span<const StepScores> rows);
+  void select(const Group& group, std::span<const StepScores> rows);
+  void end_all(const Group& group, std::span<const StepScores> rows);
   void extend(const Candidate& candidate);
-  void finish(const Candidate& candidate);
-  bool can_still_win() const;
+  void finish(Group& group, const Candidate& candidate);
+  bool can_still_win(const Group& group) const;
+  void drop_done_groups();
 
   const SearchTokens* tokens_;
-  int64_t max_length_;
-  int64_t beam_size_;
-  int64_t n_best_;
-  double length_penalty_;
+  SearchOptions options_;
+  std::vector<int32_t> prefix_;
+  RequiredPhrases required_;
+  int64_t max_length_ = 0;
+  int64_t group_size_;
+  int64_t finished_each_;  ///< the most that a group keeps of its finished ones
+  TokenRules rules_;
+  std::optional<Sampler> sampler_;
+
   int64_t length_ = 0;
+  int64_t width_ = 0;
+  bool done_ = false;
   std::size_t count_ = 1;
   std::vector<ActiveHypothesis> active_;  ///< the first count_; the others keep their memory
   std::vector<ActiveHypothesis> next_;    ///< likewise
   std::size_t next_count_ = 0;
-  std::vector<Candidate> candidates_;
+  std::vector<Group> groups_;
   std::vector<Node> nodes_;
-  std::vector<Hypothesis> finished_;  ///< the n_best best, best first
-  bool done_ = false;
+
+  // Of one step; members keep their memory.
+  std::vector<Candidate> candidates_;
+  std::vector<BankedCandidate> banked_;
+  Selection selection_;
+  std::vector<int32_t> history_;
+  std::vector<int32_t> ranked_;
+  std::vector<int32_t> required_next_;
+  std::vector<double> weighted_;
 };
 
 }  // namespace attend

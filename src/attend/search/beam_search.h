@@ -6,12 +6,10 @@
 
 #include "attend/models/transformer.h"
 #include "attend/search/hypothesis.h"
+#include "attend/search/hypothesis_score.h"
 #include "attend/search/options.h"
 
 namespace attend {
-
-/// log P / ((5 + |Y|) / 6)^α (Wu et al. 2016, equation 14). |Y| counts the end of sentence.
-double length_penalized(double log_prob, int64_t length, double alpha);
 
 /// Greedy (beam_size 1) or beam search, as in Vaswani et al. 2017, §6.1.
 ///

@@ -12,7 +12,9 @@ struct Hypothesis {
   /// preferred.
   std::vector<float> token_log_probs;
   double log_prob = 0;  ///< log P(tokens, end of sentence | source): their sum
-  double score = 0;     ///< what ranks it: log_prob with the length penalty
+  /// What ranks it: log_prob with the length penalty, after the penalties for repetition and
+  /// coverage where they are asked for.
+  double score = 0;
 };
 
 /// The ids that mean something to the search.
@@ -23,6 +25,8 @@ struct SearchTokens {
   /// Never put out, besides bos: unk, and what has no place inside a line. Probabilities stay those
   /// of the whole vocabulary.
   std::vector<int32_t> suppressed;
+  /// Several tokens each, none empty, that never follow one another.
+  std::vector<std::vector<int32_t>> suppressed_sequences;
 };
 
 /// What one sentence's translation must hold.
