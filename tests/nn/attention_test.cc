@@ -140,7 +140,7 @@ TEST(MultiHeadAttention, StepsAgreeWithTheWhole) {
                                .attention(layer.context, x, share({0, kLength, 2 * kLength}),
                                           places({0, 1, 2, 3, 4, 0, 1, 2, 3, 4}))
                                .value();
-      KeyValueCache cache = layer.attention.make_cache(layer.context, 2 * kLength);
+      KeyValueCache cache = layer.attention.make_cache(layer.context, dtype, 2 * kLength);
       for (int64_t i = 0; i < kLength; ++i) {
         const Tensor rows({2, config.d_model}, dtype);
         CacheView view;
@@ -154,9 +154,10 @@ TEST(MultiHeadAttention, StepsAgreeWithTheWhole) {
           view.offsets.push_back(static_cast<int64_t>(view.slots.size()));
         }
         const auto place = static_cast<int32_t>(i);
+        const std::vector<int32_t> slots = {2 * place, 2 * place + 1};
         const Tensor out = layer.attention
                                .step(layer.context, Variable(rows, dtype), places({place, place}),
-                                     cache, 2 * i, view)
+                                     cache, slots, view)
                                .value();
         for (int64_t sequence = 0; sequence < 2; ++sequence) {
           const int64_t row = sequence * kLength + i;
@@ -178,9 +179,17 @@ TEST(MultiHeadAttention, CrossStepsAgreeWithTheWhole) {
                      memory = layer.input(7, config.d_model, 4);
       const Tensor whole =
           layer.attention(layer.context, x, share({0, 2, 3}), memory, share({0, 4, 7})).value();
-      const KeyValueCache cache = layer.attention.project_memory(layer.context, memory);
-      const CacheView view{{0, 4, 8, 11}, {0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6}};
-      const Tensor out = layer.attention.step(layer.context, x, cache, view).value();
+      // The sequences lie anywhere in the cache.
+      const KeyValueCache cache = layer.attention.make_cache(layer.context, dtype, 12);
+      const std::vector<int32_t> first = {8, 1};
+      layer.attention.write_memory(layer.context, memory, share({0, 4, 7}), first, cache);
+      const MemoryView view{{8, 8, 1}, {4, 4, 3}};
+      std::vector<float> weights(11);
+      const Tensor out = layer.attention.step(layer.context, x, cache, view, weights).value();
+      for (const auto& [at, count] : {std::pair(0, 4), {4, 4}, {8, 3}}) {
+        EXPECT_NEAR(std::accumulate(weights.begin() + at, weights.begin() + at + count, 0.0F), 1,
+                    1e-5);
+      }
       EXPECT_LE(relative_error(out.to_vector(), whole.to_vector()),
                 dtype == DType::kFloat32 ? 3e-6 : 2e-2);
     }

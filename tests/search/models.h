@@ -74,13 +74,23 @@ inline TokenSequences random_sources(int64_t count, uint64_t shortest, uint64_t 
   return sources;
 }
 
+/// By one model or an ensemble.
+inline std::vector<std::vector<Hypothesis>> search_all(
+    const std::vector<const Transformer*>& models, const TokenSequences& sources,
+    const SearchOptions& options, const SearchTokens& tokens = {.suppressed = {0}}) {
+  use_one_thread_here();
+  MemoryPool memory;
+  std::vector<SearchRequest> requests;
+  for (const std::vector<int32_t>& source : sources) {
+    requests.push_back({.source = source, .constraints = {}});
+  }
+  return beam_search(models, memory, requests, tokens, options);
+}
+
 inline std::vector<std::vector<Hypothesis>> search_all(
     const Transformer& model, const TokenSequences& sources, const SearchOptions& options,
     const SearchTokens& tokens = {.suppressed = {0}}) {
-  use_one_thread_here();
-  MemoryPool memory;
-  Context context{.memory = &memory, .compute = model.compute()};
-  return beam_search(model, context, sources, tokens, options);
+  return search_all(std::vector<const Transformer*>{&model}, sources, options, tokens);
 }
 
 /// Log-probabilities of every token after every token of bos + output, by a full decode:

@@ -120,42 +120,48 @@ inline Tensor hidden_states(const Transformer& model, const Sentences& source,
 /// go on from another row of the same sentence, as in beam search.
 class StepDecoder {
  public:
-  /// sentence_of_row: the sentence that each row translates. Room is made for one step at first.
+  /// sentence_of_row: the sentence that each row translates.
   StepDecoder(const Transformer& model, const Sentences& source, std::vector<int64_t> sentences)
       : model_(model),
         context_(context_for(model)),
         memory_(model.encode(context_, batch_of(source))),
         sentence_of_row_(std::move(sentences)),
-        slots_(rows()),
-        caches_(model.make_caches(context_, memory_, slots_)),
-        ancestors_(sentence_of_row_.size()) {}
+        caches_(static_cast<std::size_t>(model.config().decoder_layers)),
+        ancestors_(sentence_of_row_.size()) {
+    for (std::size_t layer = 0; layer < caches_.size(); ++layer) {
+      caches_[layer] = {model.make_self_cache(context_, layer, kMostSteps * rows()),
+                        model.make_memory_cache(context_, layer, memory_.offsets->back())};
+    }
+    const std::vector<int32_t> first(memory_.offsets->begin(), memory_.offsets->end() - 1);
+    model.write_memory(context_, memory_, first, caches_);
+  }
 
   /// One more token for each row, which goes on from row parents[row] of the step before. Returns
   /// [rows, d_model].
   Tensor step(const std::vector<int32_t>& tokens, const std::vector<std::size_t>& parents) {
     DecodingStep step;
-    step.first_slot = length_ * rows();
-    if (step.first_slot + rows() > slots_) {
-      slots_ = 2 * slots_ + 1;
-      model_.grow_caches(context_, caches_, slots_);
-    }
+    step.input.ids = tokens;
+    step.input.first_positions.assign(tokens.size(), length_);
+    auto offsets = std::make_shared<std::vector<int64_t>>(1, 0);
     std::vector<std::vector<int32_t>> ancestors;
     for (std::size_t row = 0; row < tokens.size(); ++row) {
+      offsets->push_back(static_cast<int64_t>(row) + 1);
+      step.slots.push_back(static_cast<int32_t>(length_ * rows() + static_cast<int64_t>(row)));
       ancestors.push_back(ancestors_[parents[row]]);
-      ancestors.back().push_back(static_cast<int32_t>(step.first_slot + static_cast<int64_t>(row)));
+      ancestors.back().push_back(step.slots.back());
       step.self_view.slots.insert(step.self_view.slots.end(), ancestors.back().begin(),
                                   ancestors.back().end());
       step.self_view.offsets.push_back(static_cast<int64_t>(step.self_view.slots.size()));
       const auto sentence = static_cast<std::size_t>(sentence_of_row_[row]);
-      for (int64_t i = (*memory_.offsets)[sentence]; i < (*memory_.offsets)[sentence + 1]; ++i) {
-        step.memory_view.slots.push_back(static_cast<int32_t>(i));
-      }
-      step.memory_view.offsets.push_back(static_cast<int64_t>(step.memory_view.slots.size()));
+      const std::vector<int64_t>& sources = *memory_.offsets;
+      step.memory_view.first.push_back(sources[sentence]);
+      step.memory_view.count.push_back(sources[sentence + 1] - sources[sentence]);
     }
     ancestors_ = std::move(ancestors);
+    step.input.offsets = std::move(offsets);
     step.positions = std::make_shared<const std::vector<int32_t>>(tokens.size(),
                                                                   static_cast<int32_t>(length_++));
-    return model_.decode_step(context_, tokens, step, caches_).value();
+    return model_.decode_step(context_, step, caches_).value();
   }
 
   Tensor logits(const Tensor& hidden) {
@@ -164,11 +170,12 @@ class StepDecoder {
   int64_t rows() const { return static_cast<int64_t>(sentence_of_row_.size()); }
 
  private:
+  static constexpr int64_t kMostSteps = 80;
+
   const Transformer& model_;
   Context context_;
   EncoderOutput memory_;
   std::vector<int64_t> sentence_of_row_;
-  int64_t slots_;
   std::vector<LayerCache> caches_;
   std::vector<std::vector<int32_t>> ancestors_;
   int64_t length_ = 0;

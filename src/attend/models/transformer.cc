@@ -154,35 +154,21 @@ void Transformer::best_tokens(Context& context, const Variable& hidden, int64_t 
   top_scores(logits(context, hidden), k, wanted, best);
 }
 
-std::vector<LayerCache> Transformer::make_caches(Context& context, const EncoderOutput& memory,
-                                                 int64_t slots) const {
-  std::vector<LayerCache> caches;
-  for (const auto& layer : decoder_) caches.push_back(layer->make_cache(context, memory, slots));
-  return caches;
-}
-
-void Transformer::grow_caches(Context& context, std::vector<LayerCache>& caches,
-                              int64_t slots) const {
+void Transformer::write_memory(Context& context, const EncoderOutput& memory,
+                               std::span<const int32_t> first,
+                               const std::vector<LayerCache>& caches) const {
   for (std::size_t i = 0; i < caches.size(); ++i) {
-    const KeyValueCache larger = decoder_[i]->make_self_cache(context, slots);
-    const int64_t used = caches[i].self.keys.rows();
-    convert(caches[i].self.keys, larger.keys.slice_rows(0, used));
-    convert(caches[i].self.values, larger.values.slice_rows(0, used));
-    caches[i].self = larger;
+    decoder_[i]->write_memory(context, memory, first, caches[i]);
   }
 }
 
-Variable Transformer::decode_step(Context& context, std::span<const int32_t> tokens,
-                                  const DecodingStep& step, std::vector<LayerCache>& caches) const {
-  auto offsets = std::make_shared<std::vector<int64_t>>();
-  for (std::size_t row = 0; row <= tokens.size(); ++row) {
-    offsets->push_back(static_cast<int64_t>(row));
-  }
-  EmbeddingInput input{
-      {tokens.begin(), tokens.end()}, offsets, {step.positions->begin(), step.positions->end()}};
-  Stream x = embed(context, input, *target_embedding_, target_positions_);
+Variable Transformer::decode_step(Context& context, const DecodingStep& step,
+                                  const std::vector<LayerCache>& caches,
+                                  std::span<float> memory_weights) const {
+  Stream x = embed(context, step.input, *target_embedding_, target_positions_);
   for (std::size_t i = 0; i < decoder_.size(); ++i) {
-    x = decoder_[i]->step(context, x, step, caches[i]);
+    const bool last = i + 1 == decoder_.size();
+    x = decoder_[i]->step(context, x, step, caches[i], last ? memory_weights : std::span<float>());
   }
   return (*decoder_output_)(context, x);
 }

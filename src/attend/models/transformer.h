@@ -57,14 +57,25 @@ class Transformer {
   void best_tokens(Context& context, const Variable& hidden, int64_t k,
                    std::span<const int32_t> wanted, TopScores& best) const;
 
-  /// Caches for decoding from `memory`, with room for `slots` rows in each self-attention.
-  std::vector<LayerCache> make_caches(Context& context, const EncoderOutput& memory,
-                                      int64_t slots) const;
-  /// Moves the self-attention caches into larger ones.
-  void grow_caches(Context& context, std::vector<LayerCache>& caches, int64_t slots) const;
-  /// One token of each hypothesis; returns [rows, d_model] in the compute dtype.
-  Variable decode_step(Context& context, std::span<const int32_t> tokens, const DecodingStep& step,
-                       std::vector<LayerCache>& caches) const;
+  /// Of keys and values while decoding: bfloat16, unless the model computes in float32 throughout.
+  DType cache_dtype() const {
+    return weights_ == DType::kFloat32 ? DType::kFloat32 : DType::kBFloat16;
+  }
+  /// An empty cache for one decoder layer: `slots` tokens of outputs, or `rows` tokens of sources.
+  KeyValueCache make_self_cache(const Context& context, std::size_t layer, int64_t slots) const {
+    return decoder_[layer]->make_self_cache(context, cache_dtype(), slots);
+  }
+  KeyValueCache make_memory_cache(const Context& context, std::size_t layer, int64_t rows) const {
+    return decoder_[layer]->make_memory_cache(context, cache_dtype(), rows);
+  }
+  /// Projects the memory into every layer's cache, sequence i from row `first[i]` on.
+  void write_memory(Context& context, const EncoderOutput& memory, std::span<const int32_t> first,
+                    const std::vector<LayerCache>& caches) const;
+  /// One token of each hypothesis; returns [rows, d_model] in the compute dtype. memory_weights,
+  /// where not empty, becomes the last layer's attention to the sources: see MultiHeadAttention.
+  Variable decode_step(Context& context, const DecodingStep& step,
+                       const std::vector<LayerCache>& caches,
+                       std::span<float> memory_weights = {}) const;
 
  private:
   Stream embed(Context& context, const EmbeddingInput& input, Parameter& table,

@@ -6,6 +6,7 @@
 #include "attend/kernels/activation.h"
 #include "attend/kernels/cached_attention.h"
 #include "attend/kernels/rotary.h"
+#include "attend/kernels/rows.h"
 
 namespace attend {
 
@@ -60,51 +61,74 @@ Variable MultiHeadAttention::operator()(Context& context, const Variable& x, con
   return output_(context, cross_attention(context, settings(offsets, memory_offsets), q, kv));
 }
 
-Variable MultiHeadAttention::attend_cached(Context& context, const Tensor& q,
-                                           const KeyValueCache& cache,
-                                           const CacheView& view) const {
+Variable MultiHeadAttention::step(Context& context, const Variable& x,
+                                  const RowPositions& positions, const KeyValueCache& cache,
+                                  std::span<const int32_t> slots, const CacheView& view) const {
+  const Variable qkv = input_(context, x);
+  if (rotary_) rotate(context, qkv, positions, 2 * keys(), 2 * heads_);
+  const Tensor& all = qkv.value();
+  {
+    const ProfileScope scope("write caches");
+    scatter_rows(all.slice_columns(keys(), 2 * keys()), slots, cache.keys);
+    scatter_rows(all.slice_columns(2 * keys(), 2 * keys() + values()), slots, cache.values);
+  }
+  const Tensor q = all.slice_columns(0, keys()),
+               out = context.tensor({q.rows(), values()}, context.compute);
   const CachedAttentionShape shape{.heads = heads_,
                                    .key_width = key_width_,
                                    .value_width = value_width_,
                                    .offsets = view.offsets,
                                    .slots = view.slots,
                                    .scale = scale_};
-  const ProfileScope scope("cached attention");
-  const Tensor out = context.tensor({q.rows(), values()}, context.compute);
-  if (score_vector_ == nullptr) {
-    cached_attention(shape, q, cache.keys, cache.values, out);
-  } else {
-    cached_additive_attention(shape, q, cache.keys, cache.values, score_vector_->master, out);
+  {
+    const ProfileScope scope("cached attention");
+    if (score_vector_ == nullptr) {
+      cached_attention(shape, q, cache.keys, cache.values, out);
+    } else {
+      cached_additive_attention(shape, q, cache.keys, cache.values, score_vector_->master, out);
+    }
   }
   return output_(context, Variable(out, context.compute));
 }
 
-Variable MultiHeadAttention::step(Context& context, const Variable& x,
-                                  const RowPositions& positions, KeyValueCache& cache,
-                                  int64_t first_slot, const CacheView& view) const {
-  const Variable qkv = input_(context, x);
-  if (rotary_) rotate(context, qkv, positions, 2 * keys(), 2 * heads_);
-  const Tensor& all = qkv.value();
-  const int64_t last_slot = first_slot + all.rows();
-  convert(all.slice_columns(keys(), 2 * keys()), cache.keys.slice_rows(first_slot, last_slot));
-  convert(all.slice_columns(2 * keys(), 2 * keys() + values()),
-          cache.values.slice_rows(first_slot, last_slot));
-  return attend_cached(context, all.slice_columns(0, keys()), cache, view);
-}
-
 Variable MultiHeadAttention::step(Context& context, const Variable& x, const KeyValueCache& memory,
-                                  const CacheView& view) const {
-  return attend_cached(context, input_(context, x).value(), memory, view);
+                                  const MemoryView& view, std::span<float> weights) const {
+  const Tensor q = input_(context, x).value(),
+               out = context.tensor({q.rows(), values()}, context.compute);
+  const MemoryAttentionShape shape{.heads = heads_,
+                                   .key_width = key_width_,
+                                   .value_width = value_width_,
+                                   .first = view.first,
+                                   .count = view.count,
+                                   .scale = scale_};
+  {
+    const ProfileScope scope("memory attention");
+    if (score_vector_ == nullptr) {
+      memory_attention(shape, q, memory.keys, memory.values, out, weights);
+    } else {
+      memory_additive_attention(shape, q, memory.keys, memory.values, score_vector_->master, out,
+                                weights);
+    }
+  }
+  return output_(context, Variable(out, context.compute));
 }
 
-KeyValueCache MultiHeadAttention::project_memory(Context& context, const Variable& memory) const {
+void MultiHeadAttention::write_memory(Context& context, const Variable& memory,
+                                      const Offsets& offsets, std::span<const int32_t> first,
+                                      const KeyValueCache& cache) const {
   const Tensor kv = (*memory_input_)(context, memory).value();
-  return {kv.slice_columns(0, keys()), kv.slice_columns(keys(), keys() + values())};
+  const ProfileScope scope("write caches");
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const Tensor rows = kv.slice_rows((*offsets)[i], (*offsets)[i + 1]);
+    const int64_t to = first[i], end = to + rows.rows();
+    convert(rows.slice_columns(0, keys()), cache.keys.slice_rows(to, end));
+    convert(rows.slice_columns(keys(), keys() + values()), cache.values.slice_rows(to, end));
+  }
 }
 
-KeyValueCache MultiHeadAttention::make_cache(const Context& context, int64_t slots) const {
-  return {context.tensor({slots, keys()}, context.compute),
-          context.tensor({slots, values()}, context.compute)};
+KeyValueCache MultiHeadAttention::make_cache(const Context& context, DType dtype,
+                                             int64_t slots) const {
+  return {context.tensor({slots, keys()}, dtype), context.tensor({slots, values()}, dtype)};
 }
 
 }  // namespace attend

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,14 +14,20 @@ using RowPositions = std::shared_ptr<const std::vector<int32_t>>;
 
 /// Keys and values of earlier tokens, a row (slot) each, while decoding.
 struct KeyValueCache {
-  Tensor keys;    ///< compute dtype [slots, heads · d_k]
-  Tensor values;  ///< compute dtype [slots, heads · d_v]
+  Tensor keys;    ///< [slots, heads · d_k]
+  Tensor values;  ///< [slots, heads · d_v], the same dtype
 };
 
 /// Which slots each row of a decoding step sees: row r, slots[offsets[r] … offsets[r + 1]).
 struct CacheView {
   std::vector<int64_t> offsets{0};
   std::vector<int32_t> slots;
+};
+
+/// Which source tokens each row sees: row r, [first[r], first[r] + count[r]) of the memory's cache.
+struct MemoryView {
+  std::vector<int64_t> first;
+  std::vector<int64_t> count;
 };
 
 /// MultiHead(Q, K, V) = Concat(head_1, …, head_h) W^O (Vaswani et al. 2017, §3.2.2), with the
@@ -38,21 +45,23 @@ class MultiHeadAttention {
   Variable operator()(Context& context, const Variable& x, const Offsets& offsets,
                       const Variable& memory, const Offsets& memory_offsets) const;
 
-  /// Decoding, self-attention: writes the keys and values of x's rows into the cache from slot
-  /// `first_slot` on, then attends to the slots that `view` names. x [rows, d_model].
+  /// Decoding, self-attention: writes the keys and values of row r of x into slot `slots[r]` of the
+  /// cache, then attends to the slots that `view` names. x [rows, d_model].
   Variable step(Context& context, const Variable& x, const RowPositions& positions,
-                KeyValueCache& cache, int64_t first_slot, const CacheView& view) const;
-  /// Decoding, encoder–decoder attention, over what `project_memory` made.
-  Variable step(Context& context, const Variable& x, const KeyValueCache& memory,
+                const KeyValueCache& cache, std::span<const int32_t> slots,
                 const CacheView& view) const;
-  KeyValueCache project_memory(Context& context, const Variable& memory) const;
-  /// An empty cache for self-attention with room for `slots` rows.
-  KeyValueCache make_cache(const Context& context, int64_t slots) const;
+  /// Decoding, encoder–decoder attention, over what `write_memory` wrote. `weights`, where not
+  /// empty, becomes the mean over the heads of each row's attention to its source, row after row.
+  Variable step(Context& context, const Variable& x, const KeyValueCache& memory,
+                const MemoryView& view, std::span<float> weights) const;
+  /// The memory's keys and values, sequence i's from row `first[i]` of the cache on.
+  void write_memory(Context& context, const Variable& memory, const Offsets& offsets,
+                    std::span<const int32_t> first, const KeyValueCache& cache) const;
+  /// An empty cache with room for `slots` rows.
+  KeyValueCache make_cache(const Context& context, DType dtype, int64_t slots) const;
 
  private:
   AttentionSettings settings(const Offsets& queries, const Offsets& keys) const;
-  Variable attend_cached(Context& context, const Tensor& q, const KeyValueCache& cache,
-                         const CacheView& view) const;
   int64_t keys() const { return heads_ * key_width_; }
   int64_t values() const { return heads_ * value_width_; }
 

@@ -2,6 +2,16 @@
 
 namespace attend {
 
+void DecodingStep::resize(std::size_t rows, std::size_t seen) {
+  input.ids.resize(rows);
+  input.first_positions.resize(rows);
+  slots.resize(rows);
+  self_view.offsets.resize(rows + 1);
+  self_view.slots.resize(seen);
+  memory_view.first.resize(rows);
+  memory_view.count.resize(rows);
+}
+
 EncoderLayer::EncoderLayer(ParameterSet& parameters, const std::string& name,
                            const TransformerConfig& config)
     : self_attention_(parameters, name + ".self_attention", config, MultiHeadAttention::Kind::kSelf,
@@ -50,22 +60,16 @@ Stream DecoderLayer::operator()(Context& context, const Stream& x, const Offsets
 }
 
 Stream DecoderLayer::step(Context& context, const Stream& x, const DecodingStep& step,
-                          LayerCache& cache) const {
+                          const LayerCache& cache, std::span<float> memory_weights) const {
   return run(
       context, x,
       [&](const Variable& in) {
-        return self_attention_.step(context, in, step.positions, cache.self, step.first_slot,
+        return self_attention_.step(context, in, step.positions, cache.self, step.slots,
                                     step.self_view);
       },
       [&](const Variable& in) {
-        return cross_attention_.step(context, in, cache.memory, step.memory_view);
+        return cross_attention_.step(context, in, cache.memory, step.memory_view, memory_weights);
       });
-}
-
-LayerCache DecoderLayer::make_cache(Context& context, const EncoderOutput& memory,
-                                    int64_t slots) const {
-  return {self_attention_.make_cache(context, slots),
-          cross_attention_.project_memory(context, memory.operand)};
 }
 
 StackOutput::StackOutput(ParameterSet& parameters, const std::string& name,

@@ -28,18 +28,24 @@ struct EncoderOutput {
   Offsets offsets;
 };
 
-/// What a decoding step needs besides its rows: one row a hypothesis.
+/// A decoding step: one token of each hypothesis, a row each.
 struct DecodingStep {
-  RowPositions positions;
-  int64_t first_slot = 0;  ///< where this step's keys and values go in the caches
-  CacheView self_view;     ///< each row's ancestors, itself included
-  CacheView memory_view;   ///< each row's source tokens
+  EmbeddingInput input;        ///< every row a sequence of one token; its position
+  RowPositions positions;      ///< the same positions
+  std::vector<int32_t> slots;  ///< where each row's keys and values go in the self-attention caches
+  CacheView self_view;         ///< each row's ancestors, itself included
+  MemoryView memory_view;      ///< each row's source tokens
+
+  /// Room for so many rows, with so many slots to see in all; `positions` and the input's offsets
+  /// are the caller's.
+  void resize(std::size_t rows, std::size_t seen);
 };
 
-/// One decoder layer's memory while decoding.
+/// One decoder layer's memory while decoding. Nothing in it belongs to a place: rows are given out
+/// by whoever decodes.
 struct LayerCache {
-  KeyValueCache self;
-  KeyValueCache memory;
+  KeyValueCache self;    ///< a slot for each token of the outputs
+  KeyValueCache memory;  ///< a row for each token of the sources
 };
 
 /// Causal self-attention, encoder–decoder attention, feed-forward.
@@ -48,10 +54,19 @@ class DecoderLayer {
   DecoderLayer(ParameterSet& parameters, const std::string& name, const TransformerConfig& config);
   Stream operator()(Context& context, const Stream& x, const Offsets& offsets,
                     const RowPositions& positions, const EncoderOutput& memory) const;
-  Stream step(Context& context, const Stream& x, const DecodingStep& step, LayerCache& cache) const;
-  LayerCache make_cache(Context& context, const EncoderOutput& memory, int64_t slots) const;
-  KeyValueCache make_self_cache(const Context& context, int64_t slots) const {
-    return self_attention_.make_cache(context, slots);
+  /// memory_weights: see MultiHeadAttention::step; empty where nobody asks.
+  Stream step(Context& context, const Stream& x, const DecodingStep& step, const LayerCache& cache,
+              std::span<float> memory_weights) const;
+  KeyValueCache make_self_cache(const Context& context, DType dtype, int64_t slots) const {
+    return self_attention_.make_cache(context, dtype, slots);
+  }
+  KeyValueCache make_memory_cache(const Context& context, DType dtype, int64_t rows) const {
+    return cross_attention_.make_cache(context, dtype, rows);
+  }
+  /// Projects the memory, once for all steps and hypotheses; see MultiHeadAttention.
+  void write_memory(Context& context, const EncoderOutput& memory, std::span<const int32_t> first,
+                    const LayerCache& cache) const {
+    cross_attention_.write_memory(context, memory.operand, memory.offsets, first, cache.memory);
   }
 
  private:

@@ -1,81 +1,271 @@
 #include "attend/search/beam.h"
 
 #include <algorithm>
-#include <cmath>
-#include <tuple>
+#include <functional>
+#include <iterator>
 #include <utility>
+
+#include "attend/base/error.h"
+#include "attend/search/hypothesis_score.h"
 
 namespace attend {
 namespace {
 
-/// A total order, so that equal scores fall out the same way everywhere.
-bool better(const Candidate& a, const Candidate& b) {
-  return std::tuple(-a.log_prob, a.parent, a.token) < std::tuple(-b.log_prob, b.parent, b.token);
+constexpr int64_t kWidest = 128;  // tokens that are ranked, before all of them are the quicker way
+
+int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
+/// The limits on an output's length: of what was asked for what can be had.
+struct Lengths {
+  int64_t least, most;
+};
+
+Lengths output_lengths(const SearchRequest& request, const RequiredPhrases& required,
+                       int64_t longest, const SearchOptions& options) {
+  int64_t most = std::ssize(request.source) + options.max_extra_length;
+  if (options.max_length > 0) most = std::min(most, options.max_length);
+  const int64_t must_hold = std::ssize(request.constraints.prefix) + required.total();
+  if (must_hold > longest) {
+    fail("a prefix and required words of {} tokens; the model puts out {} at most", must_hold,
+         longest);
+  }
+  most = std::min(std::max({most, options.min_length, must_hold}), longest);
+  return {.least = std::min(options.min_length, most), .most = most};
 }
 
-ActiveHypothesis extended(const ActiveHypothesis& parent, const Candidate& candidate) {
-  ActiveHypothesis child;
-  child.tokens.reserve(parent.tokens.size() + 1);
-  child.tokens = parent.tokens;
-  child.tokens.push_back(candidate.token);
-  child.slots.reserve(parent.slots.size() + 1);  // for the token's own
-  child.slots = parent.slots;
-  child.log_prob = candidate.log_prob;
-  return child;
+void check_required(const RequiredPhrases& required, const SearchTokens& tokens) {
+  for (const std::vector<int32_t>& phrase : required.phrases()) {
+    for (const int32_t token : phrase) {
+      if (token == tokens.bos || token == tokens.eos ||
+          std::ranges::find(tokens.suppressed, token) != tokens.suppressed.end()) {
+        fail(
+            "a required word or phrase has a token, id {}, that is never put out: it is "
+            "suppressed, or the model's vocabulary cannot spell the phrase",
+            token);
+      }
+    }
+  }
 }
 
 }  // namespace
 
-double length_penalized(double log_prob, int64_t length, double alpha) {
-  return log_prob / std::pow((5 + static_cast<double>(length)) / 6, alpha);
+Beam::Beam(const SearchRequest& request, int64_t longest, const SearchTokens& tokens,
+           const SearchOptions& options)
+    : tokens_(&tokens),
+      options_(options),
+      prefix_(request.constraints.prefix),
+      required_(request.constraints.required),
+      group_size_(options.hypotheses() / options.beam_groups),
+      finished_each_(divide_up(options.n_best, options.beam_groups)),
+      rules_(tokens, options),
+      active_(static_cast<std::size_t>(options.hypotheses())),
+      next_(active_.size()),
+      groups_(static_cast<std::size_t>(options.beam_groups)) {
+  if (options.sampling) sampler_.emplace(request.source, options);
+  check_required(required_, tokens);
+  if (!required_.empty() && (options.sampling || options.beam_groups > 1)) {
+    fail_usage(
+        "required words are for beam search with one group; leave out sampling and "
+        "beam_groups for sentences that have some");
+  }
+  const Lengths lengths = output_lengths(request, required_, longest, options);
+  max_length_ = lengths.most;
+  rules_.set_min_length(lengths.least);
+  active_.front().token = tokens.bos;
+  width_ = find_width();
 }
 
-Beam::Beam(int64_t max_length, const SearchTokens& tokens, const SearchOptions& options)
-    : max_length_(max_length),
-      beam_size_(options.beam_size),
-      n_best_(options.n_best),
-      length_penalty_(options.length_penalty),
-      eos_(tokens.eos),
-      active_(1, {.tokens = {tokens.bos}, .slots = {}}) {}
+int64_t Beam::find_width() const {
+  const int64_t wanted = options_.sampling ? options_.sampling_top_k : 2 * group_size_;
+  const int64_t penalized = groups_.size() > 1 ? options_.beam_size : 0;
+  return wanted + penalized + rules_.most_affected(length_);
+}
 
-void Beam::advance(std::vector<Candidate>& candidates) {
-  const auto width =
-      must_end() ? std::ssize(candidates) : std::min(2 * beam_size_, std::ssize(candidates));
-  std::partial_sort(candidates.begin(), candidates.begin() + width, candidates.end(), better);
-  std::vector<ActiveHypothesis> next;
-  next.reserve(static_cast<std::size_t>(beam_size_));
-  for (int64_t rank = 0; rank < width && std::ssize(next) < beam_size_; ++rank) {
-    const Candidate& candidate = candidates[static_cast<std::size_t>(rank)];
-    if (candidate.token != eos_) {
-      next.push_back(extended(active_[static_cast<std::size_t>(candidate.parent)], candidate));
-    } else if (rank < beam_size_) {
-      finish(candidate);
+bool Beam::needs_all_scores() const {
+  if (in_prefix()) return true;
+  if (must_end()) return false;
+  if (options_.sampling && options_.sampling_top_k == 0) return true;
+  if (width_ > kWidest) return true;
+  const uint64_t all = required_.all_met();
+  return std::ranges::any_of(active(),
+                             [all](const ActiveHypothesis& each) { return each.met != all; });
+}
+
+void Beam::advance(std::span<const StepScores> rows) {
+  next_count_ = 0;
+  if (needs_attention()) add_coverage(rows);
+  const bool forced = in_prefix();
+  if (forced) {
+    force_prefix(rows.front());
+  } else {
+    for (Group& group : groups_) advance(group, rows);
+  }
+  active_.swap(next_);
+  count_ = next_count_;
+  ++length_;
+  width_ = find_width();
+  if (forced) return;  // all groups still share the one hypothesis
+  drop_done_groups();
+  done_ = count_ == 0;
+}
+
+void Beam::add_coverage(std::span<const StepScores> rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<float>& coverage = active_[i].coverage;
+    coverage.resize(rows[i].attention.size());
+    std::ranges::transform(coverage, rows[i].attention, coverage.begin(), std::plus<>());
+  }
+}
+
+void Beam::force_prefix(const StepScores& row) {
+  const int32_t token = prefix_[static_cast<std::size_t>(length_)];
+  if (token < 0 || std::cmp_greater_equal(token, row.all.size())) {
+    fail("a prefix has the token {}; the model's vocabulary has {}", token, row.all.size());
+  }
+  const float log_prob = row.all[static_cast<std::size_t>(token)];
+  extend({.rank_score = active_.front().rank_score + static_cast<double>(log_prob),
+          .token = token,
+          .token_log_prob = log_prob,
+          .weighted_token_log_prob = static_cast<double>(log_prob)});
+}
+
+void Beam::advance(Group& group, std::span<const StepScores> rows) {
+  const std::size_t first_child = next_count_;
+  selection_.clear();
+  select(group, rows);
+  for (const Candidate& each : selection_.ending) finish(group, each);
+  for (const Candidate& each : selection_.going_on) extend(each);
+  if (next_count_ == first_child && group.finished.empty()) {
+    // The rules leave nothing, but something must come out.
+    selection_.clear();
+    end_all(group, rows);
+    for (const Candidate& each : selection_.ending) finish(group, each);
+  }
+  group.first = first_child;
+  group.end = next_count_;
+}
+
+void Beam::select(const Group& group, std::span<const StepScores> rows) {
+  if (must_end()) return end_all(group, rows);
+  if (sampler_) {
+    // All samples start from one hypothesis.
+    const bool parted = length_ > std::ssize(prefix_);
+    const auto samples = parted ? count_ : active_.size();
+    for (std::size_t i = 0; i < samples; ++i) {
+      const std::size_t rank = parted ? i : 0;
+      draw(rows[rank], rank, parted ? active_[rank].sample : static_cast<int32_t>(i));
+    }
+    return;
+  }
+  candidates_.clear();
+  banked_.clear();
+  for (std::size_t rank = group.first; rank < group.end; ++rank) {
+    if (required_.empty()) {
+      offer(rows[rank], rank);
+    } else {
+      offer_required(rows[rank], rank);
     }
   }
-  active_ = std::move(next);
-  done_ = active_.empty() || (std::ssize(finished_) == n_best_ && !can_still_win());
+  if (required_.empty()) {
+    select_best(candidates_, group_size_, tokens_->eos, selection_);
+  } else {
+    allocate_beam(banked_, required_.total(), group_size_, tokens_->eos, selection_);
+  }
 }
 
-void Beam::finish(const Candidate& candidate) {
+void Beam::end_all(const Group& group, std::span<const StepScores> rows) {
+  for (std::size_t rank = group.first; rank < group.end; ++rank) {
+    selection_.ending.push_back(candidate(rank, tokens_->eos, rows[rank].eos_log_prob));
+  }
+  std::ranges::sort(selection_.ending, better);
+}
+
+void Beam::extend(const Candidate& candidate) {
   const ActiveHypothesis& parent = active_[static_cast<std::size_t>(candidate.parent)];
-  const int64_t length = active_length() + 1;  // the end of sentence counts
-  Hypothesis hypothesis{.tokens = {parent.tokens.begin() + 1, parent.tokens.end()},
-                        .log_prob = candidate.log_prob,
-                        .score = length_penalized(candidate.log_prob, length, length_penalty_)};
-  const auto place =
-      std::upper_bound(finished_.begin(), finished_.end(), hypothesis,
-                       [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
-  finished_.insert(place, std::move(hypothesis));
-  if (std::ssize(finished_) > n_best_) finished_.pop_back();
+  ActiveHypothesis& child = next_[next_count_++];
+  child.token = candidate.token;
+  child.parent = candidate.parent;
+  child.node = static_cast<int32_t>(nodes_.size());
+  child.sample = candidate.sample;
+  child.log_prob = parent.log_prob + static_cast<double>(candidate.token_log_prob);
+  child.weighted_log_prob = parent.weighted_log_prob + candidate.weighted_token_log_prob;
+  child.rank_score = candidate.rank_score;
+  child.slots.assign(parent.slots.begin(), parent.slots.end());
+  child.coverage.assign(parent.coverage.begin(), parent.coverage.end());
+  if (!required_.empty()) {
+    history(static_cast<std::size_t>(candidate.parent));
+    history_.back() = candidate.token;
+    child.met = required_.met_after(parent.met, history_);
+  }
+  nodes_.push_back({parent.node, candidate.token, candidate.token_log_prob});
 }
 
-bool Beam::can_still_win() const {
-  if (beam_size_ == 1) return false;
-  // log P only falls, and the penalty divides it by no more than at the greatest length.
-  const double bound = length_penalized(active_.front().log_prob, max_length_ + 1, length_penalty_);
-  return bound > finished_.back().score;
+void Beam::finish(Group& group, const Candidate& candidate) {
+  const ActiveHypothesis& parent = active_[static_cast<std::size_t>(candidate.parent)];
+  const int64_t length = length_ + 1;  // the end of sentence counts
+  double score = length_penalized(parent.weighted_log_prob + candidate.weighted_token_log_prob,
+                                  length, options_);
+  if (needs_attention()) score += coverage_penalty(parent.coverage, options_.coverage_penalty);
+  std::vector<Hypothesis>& finished = group.finished;
+  const auto place = std::upper_bound(finished.begin(), finished.end(), score,
+                                      [](double a, const Hypothesis& b) { return a > b.score; });
+  if (place == finished.end() && std::ssize(finished) == finished_each_) return;
+  Hypothesis hypothesis{.tokens = std::vector<int32_t>(static_cast<std::size_t>(length_)),
+                        .token_log_probs = std::vector<float>(static_cast<std::size_t>(length)),
+                        .log_prob = parent.log_prob + static_cast<double>(candidate.token_log_prob),
+                        .score = score};
+  hypothesis.token_log_probs.back() = candidate.token_log_prob;
+  int32_t node = parent.node;
+  for (std::size_t i = hypothesis.tokens.size(); i-- > 0;) {
+    const Node& link = nodes_[static_cast<std::size_t>(node)];
+    hypothesis.tokens[i] = link.token;
+    hypothesis.token_log_probs[i] = link.log_prob;
+    node = link.parent;
+  }
+  finished.insert(place, std::move(hypothesis));
+  if (std::ssize(finished) > finished_each_) finished.pop_back();
 }
 
-std::vector<Hypothesis> Beam::take_best() { return std::move(finished_); }
+bool Beam::can_still_win(const Group& group) const {
+  if (group_size_ == 1) return false;
+  double best = active_[group.first].weighted_log_prob;
+  for (std::size_t i = group.first + 1; i < group.end; ++i) {
+    best = std::max(best, active_[i].weighted_log_prob);
+  }
+  // log P only falls, weighted or not; the penalty divides it by no more than at the greatest
+  // length; and coverage takes away at least nothing.
+  return length_penalized(best, max_length_ + 1, options_) > group.finished.back().score;
+}
+
+/// A group goes on as long as one after it does, whose penalties depend on it: so stopping early
+/// changes no answer.
+void Beam::drop_done_groups() {
+  for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
+    const bool done = group->first == group->end ||
+                      (std::ssize(group->finished) == finished_each_ && !can_still_win(*group));
+    if (!done) return;
+    count_ = group->first;
+    group->end = group->first;
+  }
+}
+
+std::vector<Hypothesis> Beam::take_best() {
+  if (groups_.size() == 1) return std::move(groups_.front().finished);
+  const auto by_score = [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; };
+  std::vector<Hypothesis> best;
+  for (std::size_t rank = 0; std::cmp_less(rank, finished_each_); ++rank) {
+    std::vector<Hypothesis> round;
+    for (Group& group : groups_) {
+      if (rank < group.finished.size()) round.push_back(std::move(group.finished[rank]));
+    }
+    std::ranges::stable_sort(round, by_score);
+    for (Hypothesis& each : round) {
+      const bool known = std::ranges::find(best, each.tokens, &Hypothesis::tokens) != best.end();
+      if (!known && std::ssize(best) < options_.n_best) best.push_back(std::move(each));
+    }
+  }
+  std::ranges::stable_sort(best, by_score);
+  return best;
+}
 
 }  // namespace attend

@@ -1,32 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attend/models/transformer.h"
+#include "attend/search/hypothesis.h"
+#include "attend/search/hypothesis_score.h"
 #include "attend/search/options.h"
 
 namespace attend {
-
-/// One output that a search has finished.
-struct Hypothesis {
-  std::vector<int32_t> tokens;  ///< without begin and end of sentence
-  double log_prob = 0;          ///< log P(tokens, end of sentence | source), nats
-  double score = 0;             ///< see length_penalized
-};
-
-/// The ids that mean something to the search.
-struct SearchTokens {
-  int32_t source_eos = 2;  ///< ends every source sentence
-  int32_t bos = 1;         ///< the decoder's first input
-  int32_t eos = 2;         ///< ends every output
-  /// Never put out, besides bos: unk, and what has no place inside a line. Probabilities stay those
-  /// of the whole vocabulary.
-  std::vector<int32_t> suppressed;
-};
-
-/// log P / ((5 + |Y|) / 6)^α (Wu et al. 2016, equation 14). |Y| counts the end of sentence.
-double length_penalized(double log_prob, int64_t length, double alpha);
 
 /// Greedy (beam_size 1) or beam search, as in Vaswani et al. 2017, §6.1.
 ///
@@ -39,29 +22,33 @@ double length_penalized(double log_prob, int64_t length, double alpha);
 /// its log P at the penalty of the greatest length is an upper bound, so that stopping early
 /// changes no answer. Greedy search ends with the first end of sentence.
 ///
-/// sources: token ids without end of sentence, each within the model's max_length. Returns, for
-/// each, its best n_best hypotheses, best first by score; fewer where no more were finished, at
-/// least one.
+/// models: one, or an ensemble. Those of an ensemble decode in lockstep; P is the mean of their
+/// probabilities, token by token, so that log P of an output is the sum of the logarithms of means.
+/// They must have the same vocabularies.
 ///
-/// Contract 6: the answer of a sentence depends on nothing else in `sources` and not on their
-/// order, to the bit. Sources are searched in groups as SearchOptions::batch_tokens says, in the
-/// order given; similar lengths side by side are faster.
+/// requests: each source within the models' max_length. Returns, for each, its best n_best
+/// hypotheses, best first by score; fewer where no more were finished, at least one.
 ///
-/// Throws Error where the model's scores are not numbers. Call it from a thread that has called
-/// use_one_thread_here(), with a context of its own.
-std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, Context& context,
-                                                 const std::vector<std::vector<int32_t>>& sources,
+/// Contract 6: the answer of a sentence depends on nothing else in `requests` and not on their
+/// order, to the bit. They are searched in a SearchPool with the budget that
+/// SearchOptions::batch_tokens says.
+///
+/// Throws Error where the models' scores are not numbers. Call it from a thread that has called
+/// use_one_thread_here(), with memory of its own.
+std::vector<std::vector<Hypothesis>> beam_search(std::span<const Transformer* const> models,
+                                                 MemoryPool& memory,
+                                                 const std::vector<SearchRequest>& requests,
                                                  const SearchTokens& tokens,
                                                  const SearchOptions& options);
 
 /// What a source of so many tokens takes of the budget that search_budget gives.
 int64_t search_cost(int64_t source_tokens, const SearchOptions& options);
-/// A group of sources whose costs add up to at most this is searched at once; one that costs more
-/// by itself is searched by itself.
+int64_t search_cost(const SearchRequest& request, const SearchOptions& options);
+/// What the sources that are searched at once may cost; one that costs more is searched by itself.
 int64_t search_budget(const SearchOptions& options);
 
-/// The most memory that a search of one group takes beside the weights, in bytes: an estimate from
-/// above, for outputs as long as the options allow.
+/// The most memory that a search takes beside the weights, in bytes: an estimate from above, for
+/// outputs as long as the options allow. Of an ensemble, each model's.
 int64_t search_memory(const TransformerConfig& config, DType compute, const SearchOptions& options);
 
 }  // namespace attend

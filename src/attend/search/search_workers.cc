@@ -1,21 +1,22 @@
 #include "attend/search/search_workers.h"
 
 #include <algorithm>
-#include <iterator>
 #include <system_error>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/kernels/gemm.h"
 
 namespace attend {
 
-SearchWorkers::SearchWorkers(std::shared_ptr<const Transformer> model, SearchTokens tokens,
-                             const SearchOptions& options, int64_t workers, int64_t memory)
-    : model_(std::move(model)),
+SearchWorkers::SearchWorkers(std::vector<std::shared_ptr<const Transformer>> models,
+                             SearchTokens tokens, const SearchOptions& options, int64_t workers,
+                             int64_t memory)
+    : models_(std::move(models)),
       tokens_(std::move(tokens)),
       options_(options),
-      memory_limit_(memory),
-      idle_(workers) {
+      workers_(workers),
+      memory_limit_(memory) {
   try {
     for (int64_t i = 0; i < workers; ++i) threads_.emplace_back([this] { run(); });
   } catch (const std::system_error& error) {
@@ -36,14 +37,12 @@ void SearchWorkers::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void SearchWorkers::submit(std::vector<Sentence> sentences) {
+void SearchWorkers::submit(std::vector<SearchSentence> sentences) {
   {
     const std::lock_guard lock(mutex_);
-    for (Sentence& sentence : sentences) {
-      const Key key(search_cost(std::ssize(sentence.tokens), options_), next_number_++);
-      waiting_cost_ += key.first;
-      by_age_.push_back(key);
-      waiting_.emplace(key, std::move(sentence));
+    for (SearchSentence& sentence : sentences) {
+      cost_ += search_cost(sentence.request, options_);
+      waiting_.push_back(std::move(sentence));
     }
   }
   work_.notify_all();
@@ -53,71 +52,43 @@ void SearchWorkers::run() {
   use_one_thread_here();
   MemoryPool memory;
   if (memory_limit_ > 0) memory.limit(memory_limit_);
+  std::vector<const Transformer*> models;
+  for (const auto& model : models_) models.push_back(model.get());
+  SearchPool pool(models, memory, tokens_, options_);
   std::unique_lock lock(mutex_);
   for (;;) {
-    if (memory_limit_ > 0 && waiting_.empty()) memory.release();
-    work_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
-    if (stop_) return;
-    std::vector<Sentence> group = take_group();
-    --idle_;
+    if (pool.empty()) {
+      if (memory_limit_ > 0 && waiting_.empty()) {
+        pool.release();
+        memory.release();
+      }
+      work_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
+      if (stop_) return;
+    }
+    std::vector<SearchSentence> entering = take(pool);
+    int64_t left = pool.cost();
+    for (const SearchSentence& sentence : entering) left += search_cost(sentence.request, options_);
     lock.unlock();
-    search(memory, std::move(group));
+    if (!entering.empty()) pool.add(std::move(entering));
+    pool.step();
+    left -= pool.cost();
     lock.lock();
-    ++idle_;
+    cost_ -= left;
   }
 }
 
-std::map<SearchWorkers::Key, SearchWorkers::Sentence>::iterator SearchWorkers::oldest() {
-  for (;;) {
-    const auto found = waiting_.find(by_age_.front());
-    by_age_.pop_front();
-    if (found != waiting_.end()) return found;
+/// What enters a worker's pool now.
+std::vector<SearchSentence> SearchWorkers::take(const SearchPool& pool) {
+  std::vector<SearchSentence> taken;
+  const int64_t share = (cost_ + workers_ - 1) / workers_ - pool.cost();
+  int64_t room = std::min(pool.room(), share);
+  while (!waiting_.empty() && !stop_) {
+    room -= search_cost(waiting_.front().request, options_);
+    if (room < 0 && !(pool.empty() && taken.empty())) break;
+    taken.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
   }
-}
-
-SearchWorkers::Sentence SearchWorkers::take(std::map<Key, Sentence>::iterator position) {
-  waiting_cost_ -= position->first.first;
-  Sentence sentence = std::move(position->second);
-  waiting_.erase(position);
-  return sentence;
-}
-
-std::vector<SearchWorkers::Sentence> SearchWorkers::take_group() {
-  const int64_t share = (waiting_cost_ + idle_ - 1) / idle_;
-  const int64_t budget = std::min(search_budget(options_), share);
-  const auto first = oldest();
-  const int64_t wanted = first->first.first;
-  int64_t cost = wanted;
-  auto after = std::next(first);
-  std::vector<Sentence> group;
-  group.push_back(take(first));
-  while (!waiting_.empty()) {
-    const bool no_longer = after == waiting_.end(), no_shorter = after == waiting_.begin();
-    const auto before = no_shorter ? after : std::prev(after);
-    const bool shorter =
-        no_longer || (!no_shorter && wanted - before->first.first < after->first.first - wanted);
-    const auto nearest = shorter ? before : after;
-    cost += nearest->first.first;
-    if (cost > budget) break;
-    if (!shorter) ++after;
-    group.push_back(take(nearest));
-  }
-  return group;
-}
-
-void SearchWorkers::search(MemoryPool& memory, std::vector<Sentence> group) const {
-  std::vector<std::vector<Hypothesis>> results(group.size());
-  std::exception_ptr error;
-  try {
-    std::vector<std::vector<int32_t>> sources;
-    sources.reserve(group.size());
-    for (Sentence& sentence : group) sources.push_back(std::move(sentence.tokens));
-    Context context{.memory = &memory, .compute = model_->compute()};
-    results = beam_search(*model_, context, sources, tokens_, options_);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  for (std::size_t i = 0; i < group.size(); ++i) group[i].done(std::move(results[i]), error);
+  return taken;
 }
 
 }  // namespace attend

@@ -3,65 +3,48 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <exception>
-#include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "attend/search/beam_search.h"
+#include "attend/search/search_pool.h"
 
 namespace attend {
 
-/// Threads that search for translations of whoever's sentences. A free worker takes the oldest
-/// waiting sentence and those nearest to it in length, as many as the budget allows, and leaves the
-/// other free workers their share. It does not wait for more to come. Safe to use from many
-/// threads.
+/// Threads that search for translations of whoever's sentences, each with a SearchPool. Whenever
+/// there is room in its pool, a worker takes the oldest waiting sentences, as many as go in, and
+/// leaves the others their share. It does not wait for more to come. Safe to use from many threads.
 class SearchWorkers {
  public:
-  /// Called once on a worker's thread, with the hypotheses or what went wrong. Must not throw.
-  using Done = std::function<void(std::vector<Hypothesis> best, std::exception_ptr error)>;
-  struct Sentence {
-    std::vector<int32_t> tokens;
-    Done done;
-  };
-
-  /// `memory` bytes are what a worker keeps at most, and then only while it has work; 0: no limit.
-  SearchWorkers(std::shared_ptr<const Transformer> model, SearchTokens tokens,
+  /// models: an ensemble, one or more. `memory` bytes are what a worker keeps at most, and then
+  /// only while it has work; 0: no limit.
+  SearchWorkers(std::vector<std::shared_ptr<const Transformer>> models, SearchTokens tokens,
                 const SearchOptions& options, int64_t workers, int64_t memory = 0);
   SearchWorkers(const SearchWorkers&) = delete;
   SearchWorkers& operator=(const SearchWorkers&) = delete;
   /// Finishes what is being searched; drops what waits, uncalled.
   ~SearchWorkers();
 
-  void submit(std::vector<Sentence> sentences);
-  int64_t count() const { return std::ssize(threads_); }
+  void submit(std::vector<SearchSentence> sentences);
+  int64_t count() const { return workers_; }
 
  private:
-  using Key = std::pair<int64_t, uint64_t>;  ///< cost and number, unique
-
   void run();
   void stop();
-  std::vector<Sentence> take_group();
-  Sentence take(std::map<Key, Sentence>::iterator position);
-  std::map<Key, Sentence>::iterator oldest();
-  void search(MemoryPool& memory, std::vector<Sentence> group) const;
+  std::vector<SearchSentence> take(const SearchPool& pool);
 
-  std::shared_ptr<const Transformer> model_;
+  std::vector<std::shared_ptr<const Transformer>> models_;
   SearchTokens tokens_;
   SearchOptions options_;
+  int64_t workers_;
   int64_t memory_limit_;
 
   std::mutex mutex_;
   std::condition_variable work_;
-  std::map<Key, Sentence> waiting_;  ///< by cost
-  std::deque<Key> by_age_;           ///< oldest first; some have been taken already
-  int64_t waiting_cost_ = 0;
-  uint64_t next_number_ = 0;
-  int64_t idle_ = 0;
+  std::deque<SearchSentence> waiting_;  ///< oldest first
+  int64_t cost_ = 0;                    ///< of what waits and what is in the pools
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };

@@ -106,7 +106,7 @@ struct Translator::State {
         source_tokenizer(std::move(the_source_tokenizer)),
         target_tokenizer(std::move(the_target_tokenizer)),
         search(the_options.search),
-        workers(model, search_tokens(*source_tokenizer, *target_tokenizer), search,
+        workers({model}, search_tokens(*source_tokenizer, *target_tokenizer), search,
                 worker_count(the_options), the_options.worker_memory) {}
 
   std::shared_ptr<const Transformer> model;
@@ -120,7 +120,7 @@ struct Translator::State {
   std::vector<std::vector<int32_t>> encode(std::string_view text, const std::string& where,
                                            TranslationCounts& counts) const;
   bool add(const std::shared_ptr<LineQueue>& queue, std::vector<std::vector<int32_t>> pieces,
-           int64_t most_cost, std::vector<SearchWorkers::Sentence>& sentences) const;
+           int64_t most_cost, std::vector<SearchSentence>& sentences) const;
   void add_all(const std::vector<std::string>& lines, const std::shared_ptr<LineQueue>& queue,
                TranslationCounts& counts);
   void read_all(LineReader& reader, const std::shared_ptr<LineQueue>& queue,
@@ -167,7 +167,7 @@ void Translator::State::warn_of_totals(const TranslationCounts& counts) const {
 /// Puts a line in the queue and its pieces in `sentences`; false where nobody waits for it.
 bool Translator::State::add(const std::shared_ptr<LineQueue>& queue,
                             std::vector<std::vector<int32_t>> pieces, int64_t most_cost,
-                            std::vector<SearchWorkers::Sentence>& sentences) const {
+                            std::vector<SearchSentence>& sentences) const {
   int64_t cost = 1;
   for (const std::vector<int32_t>& piece : pieces) cost += search_cost(std::ssize(piece), search);
   LineQueue::Line* line = queue->add(pieces.size(), cost, most_cost);
@@ -176,7 +176,8 @@ bool Translator::State::add(const std::shared_ptr<LineQueue>& queue,
     auto done = [queue, line, i](std::vector<Hypothesis> best, const std::exception_ptr& error) {
       queue->finish_piece(*line, i, std::move(best), error);
     };
-    sentences.push_back({.tokens = std::move(pieces[i]), .done = std::move(done)});
+    sentences.push_back(
+        {.request = {.source = std::move(pieces[i]), .constraints = {}}, .done = std::move(done)});
   }
   return true;
 }
@@ -184,7 +185,7 @@ bool Translator::State::add(const std::shared_ptr<LineQueue>& queue,
 void Translator::State::add_all(const std::vector<std::string>& lines,
                                 const std::shared_ptr<LineQueue>& queue,
                                 TranslationCounts& counts) {
-  std::vector<SearchWorkers::Sentence> sentences;
+  std::vector<SearchSentence> sentences;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     add(queue, prepare(lines[i], fmt::format("line {}", i + 1), counts),
         std::numeric_limits<int64_t>::max(), sentences);
@@ -198,7 +199,7 @@ void Translator::State::read_all(LineReader& reader, const std::shared_ptr<LineQ
                                  TranslationCounts& counts) {
   const int64_t most_cost = kGroupsInWork * workers.count() * search_budget(search);
   try {
-    std::vector<SearchWorkers::Sentence> sentences;
+    std::vector<SearchSentence> sentences;
     for (std::string line; reader.next(line);) {
       const std::string where = fmt::format("{}, line {}", reader.name(), reader.line_number());
       if (!add(queue, prepare(line, where, counts), most_cost, sentences)) return;
