@@ -1,7 +1,9 @@
 #include "attend/kernels/top_scores.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 // clang-format off
@@ -11,7 +13,6 @@
 #include <hwy/foreach_target.h>
 // clang-format on
 
-#include "attend/kernels/attention_math-inl.h"
 #include "attend/kernels/product_tile-inl.h"
 
 #ifndef ATTEND_KERNELS_TOP_SCORES_ONCE
@@ -32,47 +33,81 @@ HWY_BEFORE_NAMESPACE();
 namespace attend {
 namespace HWY_NAMESPACE {
 
-/// The greatest score; NaN where one is NaN or +infinity.
+/// The greatest of the scores in each lane.
+struct LaneMaxima {
+  FloatVector most;
+  bool good = true;  ///< no score is NaN or +infinity
+
+  HWY_INLINE float Greatest() const {
+    if (!good) return std::numeric_limits<float>::quiet_NaN();
+    return hn::GetLane(hn::MaxOfLanes(FloatTag(), most));
+  }
+};
+
+/// Writes a tile's row as floats, `scores`, where it is not that already.
 template <class Row>
-HWY_INLINE float GreatestOf(const Row& row, int64_t columns) {
+HWY_INLINE LaneMaxima ReadRow(const Row& row, int64_t columns, float* scores) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto infinity = hn::Inf(d);
   auto most = hn::Neg(infinity);
   auto good = hn::Eq(most, most);
-  const auto add = [&](FloatVector x) HWY_ATTR {
+  int64_t i = 0;
+  for (; i + lanes <= columns; i += lanes) {
+    const auto x = row.Load(i);
+    hn::StoreU(x, d, scores + i);
     most = hn::Max(most, x);
     good = hn::And(good, hn::Lt(x, infinity));
-  };
-  int64_t i = 0;
-  for (; i + lanes <= columns; i += lanes) add(row.Load(i));
+  }
   if (i < columns) {
     const auto rest = hn::FirstN(d, static_cast<std::size_t>(columns - i));
-    add(hn::IfThenElse(rest, row.LoadSome(i, columns - i), hn::Neg(infinity)));
+    const auto x = hn::IfThenElse(rest, row.LoadSome(i, columns - i), hn::Neg(infinity));
+    hn::StoreU(x, d, scores + i);
+    most = hn::Max(most, x);
+    good = hn::And(good, hn::Lt(x, infinity));
   }
-  if (!hn::AllTrue(d, good)) return std::numeric_limits<float>::quiet_NaN();
-  return hn::GetLane(hn::MaxOfLanes(d, most));
+  return {most, hn::AllTrue(d, good)};
 }
 
-/// The sum of exp(score - max), for scores of at most max.
-template <class Row>
-HWY_INLINE float SumExpOf(const Row& row, int64_t columns, float max) {
+/// 2^x for x <= 0, to 5e-6 of the value; at least 2^-126.
+HWY_INLINE FloatVector PowerOfTwo(FloatVector x) {
+  const FloatTag d;
+  const hn::RebindToSigned<FloatTag> di;
+  const auto shifter = hn::Set(d, 12582912.0F);  // 1.5 * 2^23: the sum's low bits are the integer
+  const auto clamped = hn::Max(x, hn::Set(d, -126.0F));
+  const auto shifted = hn::Add(clamped, shifter);
+  const auto f = hn::Sub(clamped, hn::Sub(shifted, shifter));  // in [-0.5, 0.5]
+  auto p = hn::Set(d, 0x1.3a02ccp-7F);
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.c9fc46p-5F));
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.ec0378p-3F));
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.62e12cp-1F));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.0F));
+  const auto power = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+  return hn::BitCast(d, hn::Add(hn::BitCast(di, p), power));
+}
+
+/// The sum of exp(score - max), for scores of at most max. `scores` has whole vectors.
+HWY_INLINE float SumExpOf(const float* scores, int64_t columns, float max) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto greatest = hn::Set(d, max);
-  auto sum0 = hn::Zero(d), sum1 = sum0;
+  constexpr float kLog2OfE = 1.44269504F;
+  const auto scale = hn::Set(d, kLog2OfE), greatest = hn::Set(d, max);
+  FloatVector sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  const auto power = [&](int64_t i) HWY_ATTR {
+    return PowerOfTwo(hn::Mul(hn::Sub(hn::LoadU(d, scores + i), greatest), scale));
+  };
   int64_t i = 0;
-  for (; i + 2 * lanes <= columns; i += 2 * lanes) {
-    sum0 = hn::Add(sum0, ExpNonPositive(d, hn::Sub(row.Load(i), greatest)));
-    sum1 = hn::Add(sum1, ExpNonPositive(d, hn::Sub(row.Load(i + lanes), greatest)));
+  for (; i + 4 * lanes <= columns; i += 4 * lanes) {
+    sums[0] = hn::Add(sums[0], power(i));
+    sums[1] = hn::Add(sums[1], power(i + lanes));
+    sums[2] = hn::Add(sums[2], power(i + 2 * lanes));
+    sums[3] = hn::Add(sums[3], power(i + 3 * lanes));
   }
   for (; i < columns; i += lanes) {
-    const int64_t count = std::min(lanes, columns - i);
-    const auto rest = hn::FirstN(d, static_cast<std::size_t>(count));
-    const auto power = ExpNonPositive(d, hn::Sub(row.LoadSome(i, count), greatest));
-    sum0 = hn::Add(sum0, hn::IfThenElseZero(rest, power));
+    const auto rest = hn::FirstN(d, static_cast<std::size_t>(std::min(lanes, columns - i)));
+    sums[0] = hn::Add(sums[0], hn::IfThenElseZero(rest, power(i)));
   }
-  return SumLanes(d, hn::Add(sum0, sum1));
+  return SumLanes(d, hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3])));
 }
 
 /// The k best of a row so far, in order.
@@ -103,51 +138,68 @@ class BestOfRow {
   float* scores_;
 };
 
-/// Offers a tile's scores; vectors in which none is above the k-th best are passed over.
-template <class Row>
-HWY_INLINE void OfferAll(const Row& row, int64_t columns, int64_t first_column, BestOfRow& best) {
+/// A score that at least k of the tile's reach: the k-th greatest lane maximum.
+HWY_INLINE float ReachedByMany(const LaneMaxima& maxima, int64_t k) {
+  const FloatTag d;
+  HWY_ALIGN float most[hn::MaxLanes(FloatTag())];
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (k > lanes || !maxima.good) return -std::numeric_limits<float>::infinity();
+  hn::Store(maxima.most, d, most);
+  std::nth_element(most, most + k - 1, most + lanes, std::greater<float>());
+  return most[k - 1];
+}
+
+/// Offers a tile's scores; vectors in which none is good enough are passed over.
+HWY_INLINE void OfferAll(const float* scores, int64_t columns, int64_t first_column, float least,
+                         BestOfRow& best) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  HWY_ALIGN float values[hn::MaxLanes(FloatTag())];
+  auto bar = hn::Set(d, least);
   for (int64_t i = 0; i < columns; i += lanes) {
-    const int64_t count = std::min(lanes, columns - i);
-    const auto scores = count == lanes ? row.Load(i) : row.LoadSome(i, count);
-    if (best.full() && hn::AllFalse(d, hn::Gt(scores, hn::Set(d, best.least())))) continue;
-    hn::Store(scores, d, values);
-    for (int64_t lane = 0; lane < count; ++lane) {
-      best.Offer(values[lane], first_column + i + lane);
+    // What is not a number counts as enough: it is the row's last choice, but one.
+    const auto below = hn::Lt(hn::LoadU(d, scores + i), bar);
+    if (hn::AllTrue(d, below)) continue;
+    uint8_t bits[8] = {};
+    hn::StoreMaskBits(d, hn::Not(below), bits);
+    uint32_t enough = bits[0] | static_cast<uint32_t>(bits[1]) << 8;
+    for (; enough != 0; enough &= enough - 1) {
+      const int64_t at = i + std::countr_zero(enough);
+      if (at < columns) best.Offer(scores[at], first_column + at);
     }
+    if (best.full()) bar = hn::Max(bar, hn::Set(d, best.least()));
   }
 }
 
-template <class Row>
-HWY_INLINE void AddRow(const Row& row, const ProductTile& tile, RowSoFar& so_far, BestOfRow best) {
-  const float greatest = GreatestOf(row, tile.columns);
+HWY_INLINE void AddRow(const float* scores, const LaneMaxima& maxima, const ProductTile& tile,
+                       int64_t k, RowSoFar& so_far, BestOfRow best) {
+  const float greatest = maxima.Greatest();
   if (!(greatest <= so_far.max)) {  // greater, or not a number, which stays so
     so_far.sum_exp *= std::exp(so_far.max - greatest);
     so_far.max = greatest;
   }
-  if (std::isfinite(so_far.max)) so_far.sum_exp += SumExpOf(row, tile.columns, so_far.max);
-  if (!best.full() || !(greatest <= best.least())) {
-    OfferAll(row, tile.columns, tile.first_column, best);
-  }
+  if (std::isfinite(so_far.max)) so_far.sum_exp += SumExpOf(scores, tile.columns, so_far.max);
+  if (best.full() && greatest <= best.least()) return;
+  const float least = best.full() ? best.least() : ReachedByMany(maxima, k);
+  OfferAll(scores, tile.columns, tile.first_column, least, best);
 }
 
 template <class Sums>
-void AddSums(const Sums& sums, const ProductTile& tile, int64_t k, RowSoFar* rows, TopScores& top) {
+void AddSums(const Sums& sums, const ProductTile& tile, int64_t k, RowSoFar* rows, float* scores,
+             TopScores& top) {
   for (int64_t r = 0; r < tile.rows; ++r) {
     const int64_t at = (tile.first_row + r) * k;
     RowSoFar& so_far = rows[tile.first_row + r];
-    AddRow(sums.Row(r), tile, so_far,
+    const LaneMaxima maxima = ReadRow(sums.Row(r), tile.columns, scores);
+    AddRow(scores, maxima, tile, k, so_far,
            BestOfRow(k, so_far.kept, top.indices.data() + at, top.scores.data() + at));
   }
 }
 
-void AddTile(const ProductTile& tile, int64_t k, RowSoFar* rows, TopScores& top) {
+void AddTile(const ProductTile& tile, int64_t k, RowSoFar* rows, float* scores, TopScores& top) {
   if (tile.int8_sums != nullptr) {
-    AddSums(ScaledSums(tile), tile, k, rows, top);
+    AddSums(ScaledSums(tile), tile, k, rows, scores, top);
   } else {
-    AddSums(PlainSums(tile), tile, k, rows, top);
+    AddSums(PlainSums(tile), tile, k, rows, scores, top);
   }
 }
 
@@ -177,6 +229,8 @@ class TopScoresOfTiles {
     }
     const auto count = static_cast<std::size_t>(rows);
     rows_.assign(count, {});
+    constexpr int64_t kMostLanes = 16;
+    scores_.resize(static_cast<std::size_t>(columns + kMostLanes));
     top.indices.resize(count * static_cast<std::size_t>(k));
     top.scores.resize(count * static_cast<std::size_t>(k));
     top.log_sums.resize(count);
@@ -185,7 +239,7 @@ class TopScoresOfTiles {
 
   void add(const ProductTile& tile) {
     const ProfileScope scope("top scores");
-    HWY_DYNAMIC_DISPATCH(AddTile)(tile, k_, rows_.data(), top_);
+    HWY_DYNAMIC_DISPATCH(AddTile)(tile, k_, rows_.data(), scores_.data(), top_);
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       const int64_t column = wanted_[i] - tile.first_column;
       if (column < 0 || column >= tile.columns) continue;
@@ -214,6 +268,7 @@ class TopScoresOfTiles {
   std::span<const int32_t> wanted_;
   TopScores& top_;
   std::vector<RowSoFar> rows_;
+  std::vector<float> scores_;  ///< of a row of a tile, and a vector
 };
 
 }  // namespace
