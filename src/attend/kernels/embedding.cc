@@ -142,16 +142,36 @@ void scatter_add(std::span<const int32_t> ids, const Tensor& rows, float scale, 
   HWY_DYNAMIC_DISPATCH(ScatterAdd)(ids, rows, scale, table, first_id, last_id);
 }
 
+namespace {
+
+/// Column i, sin(position · frequency), and column i + 1, its cosine, where there is one: by
+/// rotation from one position to the next, anew every few so that errors do not add up.
+void write_wave(const Tensor& table, int64_t i) {
+  constexpr int64_t kFresh = 32;
+  const int64_t d_model = table.columns();
+  const double frequency =
+      1 / std::pow(10000.0, static_cast<double>(i) / static_cast<double>(d_model));
+  const double turn_sin = std::sin(frequency), turn_cos = std::cos(frequency);
+  double sine = 0, cosine = 1;
+  float* at = table.data<float>() + i;
+  for (int64_t position = 0; position < table.rows(); ++position, at += d_model) {
+    if (position % kFresh == 0) {
+      sine = std::sin(static_cast<double>(position) * frequency);
+      cosine = std::cos(static_cast<double>(position) * frequency);
+    }
+    at[0] = static_cast<float>(sine);
+    if (i + 1 < d_model) at[1] = static_cast<float>(cosine);
+    const double turned = sine * turn_cos + cosine * turn_sin;
+    cosine = cosine * turn_cos - sine * turn_sin;
+    sine = turned;
+  }
+}
+
+}  // namespace
+
 Tensor sinusoidal_positions(int64_t positions, int64_t d_model) {
   const Tensor table({positions, d_model}, DType::kFloat32);
-  for (int64_t position = 0; position < positions; ++position) {
-    for (int64_t i = 0; i < d_model; ++i) {
-      const double exponent = static_cast<double>(i - i % 2) / static_cast<double>(d_model);
-      const double angle = static_cast<double>(position) / std::pow(10000.0, exponent);
-      table.data<float>()[position * d_model + i] =
-          static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
-    }
-  }
+  for (int64_t i = 0; i < d_model; i += 2) write_wave(table, i);
   return table;
 }
 

@@ -5,7 +5,10 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <numeric>
 #include <vector>
+
+#include <omp.h>
 
 #include "attend/base/error.h"
 #include "attend/base/profile.h"
@@ -49,13 +52,20 @@ std::size_t number_of(const TileShape& shape) {
   return known.size() - 1;
 }
 
+/// Of the rows that a weight multiplies. VNNI multiplies unsigned by signed bytes: activations have
+/// 128 added, and its products with the weight are taken off the sums again. (oneDNN would do the
+/// same for signed ones, but takes ten times as long to lay out the weight.)
+memory::data_type rows_of(DType dtype) {
+  return dtype == DType::kInt8 ? memory::data_type::u8 : data_type_of(dtype);
+}
+
 memory::data_type sums_of(DType dtype) {
   return dtype == DType::kInt8 ? memory::data_type::s32 : memory::data_type::f32;
 }
 
 dnnl::matmul::primitive_desc describe(const TileShape& shape, int64_t rows,
                                       const memory::desc& weight) {
-  const memory::desc a({rows, shape.in}, data_type_of(shape.dtype), memory::format_tag::ab);
+  const memory::desc a({rows, shape.in}, rows_of(shape.dtype), memory::format_tag::ab);
   const memory::desc c({rows, shape.out}, sums_of(shape.dtype), memory::format_tag::ab);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -107,12 +117,36 @@ Execution& execution_for(std::size_t number, const TileShape& shape, int64_t row
   return *execution;
 }
 
+/// One thread for the matrix library while this lives, on the calling thread alone: others would
+/// cost more to wake than they do.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+  ~OneThread() { omp_set_num_threads(before_); }
+
+ private:
+  int before_;
+};
+
 /// Whether oneDNN has kernels for packed weights whose rows do not depend on one another. Without
 /// them the weight stays as it is, and gemm() knows the rules.
 bool can_pack(DType dtype) {
   const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   const auto avx512 = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
   return dtype != DType::kFloat32 || (isa & avx512) == avx512;
+}
+
+/// 128 times the sum of each row of a weight.
+std::vector<int32_t> offsets_of(const Tensor& values) {
+  std::vector<int32_t> offsets(static_cast<std::size_t>(values.rows()));
+  for (int64_t row = 0; row < values.rows(); ++row) {
+    const int8_t* begin = values.data<int8_t>() + row * values.row_stride();
+    const int32_t sum = std::accumulate(begin, begin + values.columns(), 0);
+    offsets[static_cast<std::size_t>(row)] = kByteOffset * sum;
+  }
+  return offsets;
 }
 
 /// The calling thread's memory for the rows that go in and the sums that come out.
@@ -148,6 +182,7 @@ PackedMatrix::PackedMatrix(const Tensor& weight, DType dtype)
   if (dtype == DType::kInt8) {
     const QuantizedMatrix quantized = quantize(weight);
     scales_ = quantized.scales;
+    offsets_ = offsets_of(quantized.values);
     pack(quantized.values);
   } else if (dtype == DType::kFloat32) {
     pack(weight);
@@ -162,7 +197,8 @@ PackedMatrix::PackedMatrix(const QuantizedMatrix& weight)
     : in_(weight.values.columns()),
       out_(weight.values.rows()),
       dtype_(DType::kInt8),
-      scales_(weight.scales) {
+      scales_(weight.scales),
+      offsets_(offsets_of(weight.values)) {
   pack(weight.values);
 }
 
@@ -170,6 +206,7 @@ PackedMatrix::~PackedMatrix() = default;
 
 void PackedMatrix::pack(const Tensor& weight) {
   if (in_ < 1 || out_ < 1) fail("a weight of shape {} cannot be packed", to_string(weight.shape()));
+  const OneThread one_thread;
   const int64_t count = (out_ + kProductTileColumns - 1) / kProductTileColumns;
   tiles_ = std::make_unique<Tile[]>(static_cast<std::size_t>(count));
   try {
@@ -267,6 +304,7 @@ class TiledProduct {
     if (weight_.dtype_ == DType::kInt8) {
       part.int8_sums = reinterpret_cast<const int32_t*>(sums);
       part.column_scales = weight_.scales_.data<float>() + part.first_column;
+      part.column_offsets = weight_.offsets_.data() + part.first_column;
     } else {
       part.sums = reinterpret_cast<const float*>(sums);
     }

@@ -92,6 +92,7 @@ HWY_EXPORT(FinishRows);
 void pack_rows(const Tensor& x, DType dtype, std::byte* to, float* scales) {
   if (dtype == DType::kInt8) {
     quantize_rows(x, reinterpret_cast<int8_t*>(to), scales);
+    for (int64_t i = 0; i < x.count(); ++i) to[i] ^= std::byte{kByteOffset};
   } else {
     HWY_DYNAMIC_DISPATCH(CopyAnyRows)(x, dtype, to);
   }

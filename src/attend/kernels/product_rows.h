@@ -5,7 +5,11 @@
 
 namespace attend {
 
-/// The rows of x, float32 or bfloat16, in `dtype`, end to end; int8 writes a scale for each row.
+/// Added to int8 activations, to make unsigned bytes of them.
+constexpr int32_t kByteOffset = 128;
+
+/// The rows of x, float32 or bfloat16, in `dtype`, end to end; int8 adds kByteOffset to each number
+/// and writes a scale for each row.
 void pack_rows(const Tensor& x, DType dtype, std::byte* to, float* scales);
 
 /// The tile's place in y, float32 or bfloat16 = sums · row scale · column scale + bias.

@@ -31,37 +31,44 @@ class PlainSums {
   const ProductTile& tile_;
 };
 
-/// Of int8 weights: sums · (row scale · column scale).
+/// Of int8 weights: (sum - offset) · (row scale · column scale).
 class ScaledSums {
  public:
   explicit ScaledSums(const ProductTile& tile) : tile_(tile) {}
 
   struct RowReader {
     const int32_t* sums;
+    const int32_t* column_offsets;
     const float* column_scales;
     float row_scale;
 
     HWY_INLINE FloatVector Load(int64_t i) const {
       const FloatTag d;
       const hn::RebindToSigned<FloatTag> di;
-      return Scaled(hn::ConvertTo(d, hn::LoadU(di, sums + i)), hn::LoadU(d, column_scales + i));
+      return Scaled(hn::Sub(hn::LoadU(di, sums + i), hn::LoadU(di, column_offsets + i)),
+                    hn::LoadU(d, column_scales + i));
     }
     HWY_INLINE FloatVector LoadSome(int64_t i, int64_t count) const {
       const FloatTag d;
-      const hn::RebindToSigned<FloatTag> di;
-      HWY_ALIGN int32_t padded[hn::MaxLanes(FloatTag())] = {};
-      std::memcpy(padded, sums + i, static_cast<std::size_t>(count) * sizeof(int32_t));
-      return Scaled(hn::ConvertTo(d, hn::Load(di, padded)),
+      return Scaled(hn::Sub(LoadInts(sums + i, count), LoadInts(column_offsets + i, count)),
                     HWY_NAMESPACE::LoadSome(d, column_scales + i, count));
     }
 
    private:
-    HWY_INLINE FloatVector Scaled(FloatVector sums_part, FloatVector scales) const {
-      return hn::Mul(sums_part, hn::Mul(scales, hn::Set(FloatTag(), row_scale)));
+    using IntTag = hn::RebindToSigned<FloatTag>;
+    static HWY_INLINE hn::Vec<IntTag> LoadInts(const int32_t* from, int64_t count) {
+      HWY_ALIGN int32_t padded[hn::MaxLanes(FloatTag())] = {};
+      std::memcpy(padded, from, static_cast<std::size_t>(count) * sizeof(int32_t));
+      return hn::Load(IntTag(), padded);
+    }
+    HWY_INLINE FloatVector Scaled(hn::Vec<IntTag> sum, FloatVector scales) const {
+      const FloatTag d;
+      return hn::Mul(hn::ConvertTo(d, sum), hn::Mul(scales, hn::Set(d, row_scale)));
     }
   };
   HWY_INLINE RowReader Row(int64_t row) const {
-    return {tile_.int8_sums + row * tile_.columns, tile_.column_scales, tile_.row_scales[row]};
+    return {tile_.int8_sums + row * tile_.columns, tile_.column_offsets, tile_.column_scales,
+            tile_.row_scales[row]};
   }
 
  private:

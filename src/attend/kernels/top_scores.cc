@@ -260,7 +260,7 @@ class TopScoresOfTiles {
   static float score(const ProductTile& tile, int64_t row, int64_t column) {
     const int64_t at = row * tile.columns + column;
     if (tile.int8_sums == nullptr) return tile.sums[at];
-    return static_cast<float>(tile.int8_sums[at]) *
+    return static_cast<float>(tile.int8_sums[at] - tile.column_offsets[column]) *
            (tile.column_scales[column] * tile.row_scales[row]);
   }
 
