@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "attend/base/error.h"
@@ -17,16 +18,31 @@ std::vector<DType> packed_dtypes() {
   return dtypes;
 }
 
+/// What quantize_rows makes of activations.
+std::vector<float> bytes_as_numbers(const Tensor& x) {
+  std::vector<uint8_t> bytes(static_cast<std::size_t>(x.count()));
+  std::vector<QuantizedRow> rows(static_cast<std::size_t>(x.rows()));
+  quantize_rows(x, bytes.data(), rows.data());
+  std::vector<float> numbers;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const QuantizedRow& how = rows[i / static_cast<std::size_t>(x.columns())];
+    numbers.push_back(static_cast<float>(bytes[i] - how.zero) * how.scale);
+  }
+  return numbers;
+}
+
 /// In double, of what the dtype makes of both sides.
 std::vector<double> expected(const Tensor& x, const Tensor& weight, const Tensor& bias,
                              DType dtype) {
-  const auto rounded = [&](const Tensor& matrix) {
-    if (dtype == DType::kInt8) return dequantize(quantize(matrix)).to_vector();
+  const auto rounded = [&](const Tensor& matrix, bool activations) {
+    if (dtype == DType::kInt8) {
+      return activations ? bytes_as_numbers(matrix) : dequantize(quantize(matrix)).to_vector();
+    }
     const Tensor converted({matrix.rows(), matrix.columns()}, dtype);
     converted.assign(matrix.to_vector());
     return converted.to_vector();
   };
-  const std::vector<float> a = rounded(x), b = rounded(weight);
+  const std::vector<float> a = rounded(x, true), b = rounded(weight, false);
   const auto in = static_cast<std::size_t>(x.columns());
   std::vector<double> y;
   for (std::size_t row = 0; row < static_cast<std::size_t>(x.rows()); ++row) {
@@ -174,6 +190,31 @@ TEST(Quantize, RoundsEachRowToItsOwnScale) {
           EXPECT_LE(std::abs(values[at] * scale - original[at]), scale * 0.5001F);
         }
         EXPECT_EQ(most, row == 2 ? 0.0F : 127.0F);
+      }
+    }
+  });
+}
+
+TEST(Quantize, ActivationsUseAllBytes) {
+  for_each_instruction_set([] {
+    for (const int64_t columns : {1, 2, 15, 16, 33, 128}) {
+      const Tensor x = random_tensor({5, columns}, 5);
+      for (int64_t i = 0; i < columns; ++i) {
+        float* row = x.data<float>() + i;
+        row[0] = std::max(row[0], 0.0F);                     // after a ReLU
+        row[columns] = 0;                                    // nothing
+        row[2 * columns] = -std::abs(row[2 * columns]) - 1;  // all negative
+      }
+      const std::vector<float> original = x.to_vector(), found = bytes_as_numbers(x);
+      for (std::size_t row = 0; row < 5; ++row) {
+        const auto first = original.begin() + static_cast<std::ptrdiff_t>(row) * columns;
+        const float most = std::max(0.0F, *std::max_element(first, first + columns));
+        const float least = std::min(0.0F, *std::min_element(first, first + columns));
+        for (std::size_t i = 0; i < static_cast<std::size_t>(columns); ++i) {
+          const std::size_t at = row * static_cast<std::size_t>(columns) + i;
+          EXPECT_LE(std::abs(found[at] - original[at]), (most - least) / 255 * 0.501F);
+          EXPECT_TRUE(original[at] != 0 || found[at] == 0);
+        }
       }
     }
   });

@@ -52,9 +52,7 @@ std::size_t number_of(const TileShape& shape) {
   return known.size() - 1;
 }
 
-/// Of the rows that a weight multiplies. VNNI multiplies unsigned by signed bytes: activations have
-/// 128 added, and its products with the weight are taken off the sums again. (oneDNN would do the
-/// same for signed ones, but takes ten times as long to lay out the weight.)
+/// Of the rows that a weight multiplies. VNNI multiplies unsigned by signed bytes.
 memory::data_type rows_of(DType dtype) {
   return dtype == DType::kInt8 ? memory::data_type::u8 : data_type_of(dtype);
 }
@@ -138,22 +136,20 @@ bool can_pack(DType dtype) {
   return dtype != DType::kFloat32 || (isa & avx512) == avx512;
 }
 
-/// 128 times the sum of each row of a weight.
-std::vector<int32_t> offsets_of(const Tensor& values) {
-  std::vector<int32_t> offsets(static_cast<std::size_t>(values.rows()));
+std::vector<int32_t> sums_of_rows(const Tensor& values) {
+  std::vector<int32_t> sums(static_cast<std::size_t>(values.rows()));
   for (int64_t row = 0; row < values.rows(); ++row) {
     const int8_t* begin = values.data<int8_t>() + row * values.row_stride();
-    const int32_t sum = std::accumulate(begin, begin + values.columns(), 0);
-    offsets[static_cast<std::size_t>(row)] = kByteOffset * sum;
+    sums[static_cast<std::size_t>(row)] = std::accumulate(begin, begin + values.columns(), 0);
   }
-  return offsets;
+  return sums;
 }
 
 /// The calling thread's memory for the rows that go in and the sums that come out.
 struct Scratch {
   std::byte* rows(int64_t bytes) { return reserve(rows_, bytes); }
   std::byte* sums(int64_t bytes) { return reserve(sums_, bytes); }
-  std::array<float, kMostRows> scales{};
+  std::array<QuantizedRow, kMostRows> quantized{};
 
   static Scratch& here() {
     thread_local Scratch scratch;
@@ -182,7 +178,7 @@ PackedMatrix::PackedMatrix(const Tensor& weight, DType dtype)
   if (dtype == DType::kInt8) {
     const QuantizedMatrix quantized = quantize(weight);
     scales_ = quantized.scales;
-    offsets_ = offsets_of(quantized.values);
+    column_sums_ = sums_of_rows(quantized.values);
     pack(quantized.values);
   } else if (dtype == DType::kFloat32) {
     pack(weight);
@@ -198,7 +194,7 @@ PackedMatrix::PackedMatrix(const QuantizedMatrix& weight)
       out_(weight.values.rows()),
       dtype_(DType::kInt8),
       scales_(weight.scales),
-      offsets_(offsets_of(weight.values)) {
+      column_sums_(sums_of_rows(weight.values)) {
   pack(weight.values);
 }
 
@@ -248,9 +244,9 @@ class TiledProduct {
     // Rows beyond those that are there hold what an earlier product left: their sums are not used.
     std::byte* rows = scratch.rows(padded * row_bytes);
     pack_rows(x_.slice_rows(first_row, first_row + part.rows), weight_.dtype_, rows,
-              scratch.scales.data());
+              scratch.quantized.data());
     clear_rows(rows + part.rows * row_bytes, (padded - part.rows) * row_bytes);
-    if (weight_.dtype_ == DType::kInt8) part.row_scales = scratch.scales.data();
+    if (weight_.dtype_ == DType::kInt8) part.quantized_rows = scratch.quantized.data();
     for (int64_t column = 0; column < weight_.out_; column += kProductTileColumns) {
       const PackedMatrix::Tile& tile =
           weight_.tiles_[static_cast<std::size_t>(column / kProductTileColumns)];
@@ -304,7 +300,7 @@ class TiledProduct {
     if (weight_.dtype_ == DType::kInt8) {
       part.int8_sums = reinterpret_cast<const int32_t*>(sums);
       part.column_scales = weight_.scales_.data<float>() + part.first_column;
-      part.column_offsets = weight_.offsets_.data() + part.first_column;
+      part.column_sums = weight_.column_sums_.data() + part.first_column;
     } else {
       part.sums = reinterpret_cast<const float*>(sums);
     }

@@ -37,8 +37,8 @@ class PackedMatrix {
 
   int64_t in_, out_;
   DType dtype_;
-  Tensor scales_;                 ///< float32 [out], of int8
-  std::vector<int32_t> offsets_;  ///< [out], of int8
+  Tensor scales_;                     ///< float32 [out], of int8
+  std::vector<int32_t> column_sums_;  ///< [out], of int8
   std::unique_ptr<Tile[]> tiles_;
 };
 
@@ -47,11 +47,11 @@ struct ProductTile {
   int64_t first_row = 0, rows = 0;
   int64_t first_column = 0, columns = 0;
   const float* sums = nullptr;  ///< [rows, columns]; null where the weight is int8
-  /// [rows, columns]; a number is (sum - column offset) · row scale · column scale.
+  /// [rows, columns]; a number is (sum - row's zero · column's sum) · row scale · column scale.
   const int32_t* int8_sums = nullptr;
-  const float* row_scales = nullptr;        ///< [rows]
-  const float* column_scales = nullptr;     ///< [columns]
-  const int32_t* column_offsets = nullptr;  ///< [columns]
+  const QuantizedRow* quantized_rows = nullptr;  ///< [rows]
+  const float* column_scales = nullptr;          ///< [columns]
+  const int32_t* column_sums = nullptr;          ///< [columns], of the weight's numbers
 };
 
 /// Columns of a tile at most. Tiles are cut at multiples of it, whatever the rows.

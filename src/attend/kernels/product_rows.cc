@@ -89,10 +89,9 @@ namespace attend {
 HWY_EXPORT(CopyAnyRows);
 HWY_EXPORT(FinishRows);
 
-void pack_rows(const Tensor& x, DType dtype, std::byte* to, float* scales) {
+void pack_rows(const Tensor& x, DType dtype, std::byte* to, QuantizedRow* rows) {
   if (dtype == DType::kInt8) {
-    quantize_rows(x, reinterpret_cast<int8_t*>(to), scales);
-    for (int64_t i = 0; i < x.count(); ++i) to[i] ^= std::byte{kByteOffset};
+    quantize_rows(x, reinterpret_cast<uint8_t*>(to), rows);
   } else {
     HWY_DYNAMIC_DISPATCH(CopyAnyRows)(x, dtype, to);
   }

@@ -5,12 +5,9 @@
 
 namespace attend {
 
-/// Added to int8 activations, to make unsigned bytes of them.
-constexpr int32_t kByteOffset = 128;
-
-/// The rows of x, float32 or bfloat16, in `dtype`, end to end; int8 adds kByteOffset to each number
-/// and writes a scale for each row.
-void pack_rows(const Tensor& x, DType dtype, std::byte* to, float* scales);
+/// The rows of x, float32 or bfloat16, in `dtype`, end to end; int8 writes unsigned bytes and how
+/// each row became them.
+void pack_rows(const Tensor& x, DType dtype, std::byte* to, QuantizedRow* rows);
 
 /// The tile's place in y, float32 or bfloat16 = sums · row scale · column scale + bias.
 void finish_rows(const ProductTile& tile, const Tensor& bias, const Tensor& y);

@@ -31,26 +31,26 @@ class PlainSums {
   const ProductTile& tile_;
 };
 
-/// Of int8 weights: (sum - offset) · (row scale · column scale).
+/// Of int8 weights: (sum - zero · column sum) · (row scale · column scale).
 class ScaledSums {
  public:
   explicit ScaledSums(const ProductTile& tile) : tile_(tile) {}
 
   struct RowReader {
     const int32_t* sums;
-    const int32_t* column_offsets;
+    const int32_t* column_sums;
     const float* column_scales;
-    float row_scale;
+    QuantizedRow how;
 
     HWY_INLINE FloatVector Load(int64_t i) const {
       const FloatTag d;
       const hn::RebindToSigned<FloatTag> di;
-      return Scaled(hn::Sub(hn::LoadU(di, sums + i), hn::LoadU(di, column_offsets + i)),
+      return Scaled(hn::LoadU(di, sums + i), hn::LoadU(di, column_sums + i),
                     hn::LoadU(d, column_scales + i));
     }
     HWY_INLINE FloatVector LoadSome(int64_t i, int64_t count) const {
       const FloatTag d;
-      return Scaled(hn::Sub(LoadInts(sums + i, count), LoadInts(column_offsets + i, count)),
+      return Scaled(LoadInts(sums + i, count), LoadInts(column_sums + i, count),
                     HWY_NAMESPACE::LoadSome(d, column_scales + i, count));
     }
 
@@ -61,14 +61,16 @@ class ScaledSums {
       std::memcpy(padded, from, static_cast<std::size_t>(count) * sizeof(int32_t));
       return hn::Load(IntTag(), padded);
     }
-    HWY_INLINE FloatVector Scaled(hn::Vec<IntTag> sum, FloatVector scales) const {
+    HWY_INLINE FloatVector Scaled(hn::Vec<IntTag> sum, hn::Vec<IntTag> column_sum,
+                                  FloatVector scales) const {
       const FloatTag d;
-      return hn::Mul(hn::ConvertTo(d, sum), hn::Mul(scales, hn::Set(d, row_scale)));
+      const auto exact = hn::Sub(sum, hn::Mul(column_sum, hn::Set(IntTag(), how.zero)));
+      return hn::Mul(hn::ConvertTo(d, exact), hn::Mul(scales, hn::Set(d, how.scale)));
     }
   };
   HWY_INLINE RowReader Row(int64_t row) const {
-    return {tile_.int8_sums + row * tile_.columns, tile_.column_offsets, tile_.column_scales,
-            tile_.row_scales[row]};
+    return {tile_.int8_sums + row * tile_.columns, tile_.column_sums, tile_.column_scales,
+            tile_.quantized_rows[row]};
   }
 
  private:

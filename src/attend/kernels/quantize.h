@@ -16,8 +16,16 @@ struct QuantizedMatrix {
 /// x is float32 or bfloat16.
 QuantizedMatrix quantize(const Tensor& x);
 
-/// The same rows into memory that is there already: values [rows, columns] without gaps.
-void quantize_rows(const Tensor& x, int8_t* values, float* scales);
+/// How a row of activations became unsigned bytes: number = (byte - zero) · scale.
+struct QuantizedRow {
+  float scale = 0;
+  int32_t zero = 0;  ///< the byte that stands for 0
+};
+
+/// A row's least to its greatest number, 0 among them, on 0 to 255, so that what comes out of a
+/// ReLU has all of them: values [rows, columns] without gaps. A row with a number that is not
+/// finite has a scale that is none. x is float32 or bfloat16.
+void quantize_rows(const Tensor& x, uint8_t* values, QuantizedRow* rows);
 
 /// float32 [rows, columns].
 Tensor dequantize(const QuantizedMatrix& matrix);

@@ -260,8 +260,9 @@ class TopScoresOfTiles {
   static float score(const ProductTile& tile, int64_t row, int64_t column) {
     const int64_t at = row * tile.columns + column;
     if (tile.int8_sums == nullptr) return tile.sums[at];
-    return static_cast<float>(tile.int8_sums[at] - tile.column_offsets[column]) *
-           (tile.column_scales[column] * tile.row_scales[row]);
+    const QuantizedRow& how = tile.quantized_rows[row];
+    const int32_t sum = tile.int8_sums[at] - how.zero * tile.column_sums[column];
+    return static_cast<float>(sum) * (tile.column_scales[column] * how.scale);
   }
 
   int64_t k_;
