@@ -83,24 +83,69 @@ void additive(benchmark::State& state, const Size& size, const Variant& variant,
           [&] { additive_attention_forward(lane.shape, q, k, v, w, lane.out); });
 }
 
+/// A model's search computes in float32 or bfloat16, over caches of float32 or bfloat16.
+struct SearchTypes {
+  DType compute, cache;
+};
+
+constexpr int64_t kRows = 64;  ///< hypotheses
+
+/// 2 products for every hypothesis that meets a slot; `loads` rows of keys and values are read.
+Work search_work(const Tensor& q, const Tensor& out, const Tensor& keys, int64_t length,
+                 int64_t loads) {
+  const int64_t columns = q.columns();
+  Work work{.flops = 4.0 * static_cast<double>(kRows * length * columns)};
+  work.reads({q}).writes({out});
+  const auto gathered = static_cast<double>(2 * loads * columns * size_of(keys.dtype()));
+  work.bytes += gathered;
+  work.working_set += std::min(gathered, 2.0 * static_cast<double>(keys.bytes()));
+  return work;
+}
+
 /// Beam search: hypotheses that attend to `length` slots each, anywhere in the cache.
-void cached(benchmark::State& state, const Size& size, int64_t length, DType dtype) {
-  constexpr int64_t kRows = 64, kSlots = 4096;
-  const Tensor keys = filled({kSlots, size.d_model}, dtype),
-               values = filled({kSlots, size.d_model}, dtype),
-               q = filled({kRows, size.d_model}, dtype);
-  const Tensor out({kRows, size.d_model}, dtype);
+void cached(benchmark::State& state, const Size& size, int64_t length, SearchTypes types) {
+  constexpr int64_t kSlots = 4096;
+  const Tensor keys = filled({kSlots, size.d_model}, types.cache),
+               values = filled({kSlots, size.d_model}, types.cache),
+               q = filled({kRows, size.d_model}, types.compute);
+  const Tensor out({kRows, size.d_model}, types.compute);
   const std::vector<int32_t> slots = random_ids(kRows * length, kSlots);
   std::vector<int64_t> offsets;
   for (int64_t row = 0; row <= kRows; ++row) offsets.push_back(row * length);
   const int64_t width = size.d_model / size.heads;
   const CachedAttentionShape shape{size.heads, width, width, offsets, slots, 0.125F};
-  Work work{.flops = 4.0 * static_cast<double>(kRows * length * size.d_model)};
-  work.reads({q}).writes({out});
-  const auto gathered = static_cast<double>(2 * kRows * length * size.d_model * size_of(dtype));
-  work.bytes += gathered;
-  work.working_set += std::min(gathered, static_cast<double>(keys.bytes() + values.bytes()));
-  measure(state, work, [&] { cached_attention(shape, q, keys, values, out); });
+  measure(state, search_work(q, out, keys, length, kRows * length),
+          [&] { cached_attention(shape, q, keys, values, out); });
+}
+
+/// The same over source sentences of `length` tokens with four hypotheses each.
+void memory(benchmark::State& state, const Size& size, int64_t length, SearchTypes types) {
+  constexpr int64_t kBeam = 4;
+  const int64_t tokens = kRows / kBeam * length;
+  const Tensor keys = filled({tokens, size.d_model}, types.cache),
+               values = filled({tokens, size.d_model}, types.cache),
+               q = filled({kRows, size.d_model}, types.compute);
+  const Tensor out({kRows, size.d_model}, types.compute);
+  std::vector<int64_t> first;
+  for (int64_t row = 0; row < kRows; ++row) first.push_back(row / kBeam * length);
+  const std::vector<int64_t> count(kRows, length);
+  const int64_t width = size.d_model / size.heads;
+  const MemoryAttentionShape shape{size.heads, width, width, first, count, 0.125F};
+  measure(state, search_work(q, out, keys, length, tokens),
+          [&] { memory_attention(shape, q, keys, values, out); });
+}
+
+void define_search(const Size& size, SearchTypes types) {
+  for (const int64_t length : {16, 64}) {
+    std::string name = "length=" + std::to_string(length);
+    if (types.cache != types.compute) name += "/cache=" + std::string(name_of(types.cache));
+    benchmark::RegisterBenchmark(
+        name_case("cached_attention", size, name, types.compute).c_str(),
+        [=](benchmark::State& state) { cached(state, size, length, types); });
+    benchmark::RegisterBenchmark(
+        name_case("memory_attention", size, name, types.compute).c_str(),
+        [=](benchmark::State& state) { memory(state, size, length, types); });
+  }
 }
 
 void define(const Size& size, const Variant& variant, DType dtype) {
@@ -127,12 +172,9 @@ void define_attention() {
       benchmark::RegisterBenchmark(
           name_case("additive_attention_forward", size, "length=32", dtype).c_str(),
           [=](benchmark::State& state) { additive(state, size, {32}, dtype); });
-      for (const int64_t length : {16, 64}) {
-        benchmark::RegisterBenchmark(
-            name_case("cached_attention", size, "length=" + std::to_string(length), dtype).c_str(),
-            [=](benchmark::State& state) { cached(state, size, length, dtype); });
-      }
+      define_search(size, {dtype, dtype});
     }
+    define_search(size, {DType::kFloat32, DType::kBFloat16});  // a model of 8-bit weights
   }
 }
 

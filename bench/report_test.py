@@ -18,9 +18,10 @@ from parts import common, kernels, training  # noqa: E402
 
 KERNELS_BENCH = ""
 NAMES = ["product_forward", "product_d_input", "product_d_weight", "attention_forward",
-         "attention_backward", "additive_attention_forward", "cached_attention", "norm_forward",
-         "norm_backward", "softmax_loss", "activation_forward", "activation_backward",
-         "bias_gradient", "embedding_forward", "embedding_backward", "adam_ema"]
+         "attention_backward", "additive_attention_forward", "cached_attention", "memory_attention",
+         "norm_forward", "norm_backward", "softmax_loss", "activation_forward",
+         "activation_backward", "bias_gradient", "embedding_forward", "embedding_backward",
+         "adam_ema"]
 
 
 def result(rate, memory=1e6):

@@ -81,15 +81,17 @@ Tensor attend_without_cache(const Rows& rows, bool additive) {
   return out;
 }
 
+struct Widths {
+  int64_t heads, key_width, value_width;
+};
+constexpr Widths kWidths[] = {{3, 1, 1},   {3, 3, 5},   {5, 17, 33}, {3, 32, 32}, {4, 32, 32},
+                              {8, 64, 64}, {6, 64, 64}, {4, 64, 32}, {2, 40, 128}};
+
 TEST(CachedAttention, EqualsAttentionWithoutACache) {
-  struct Widths {
-    int64_t key_width, value_width;
-  };
-  for (const auto [key_width, value_width] :
-       {Widths{1, 1}, Widths{3, 5}, Widths{17, 33}, Widths{32, 32}, Widths{64, 64}, {40, 128}}) {
+  for (const auto [heads, key_width, value_width] : kWidths) {
     for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
       for (const DType cache_dtype : {DType::kFloat32, DType::kBFloat16}) {
-        const Rows rows(3, key_width, value_width, 40, dtype, cache_dtype);
+        const Rows rows(heads, key_width, value_width, 40, dtype, cache_dtype);
         const double bound = dtype == DType::kFloat32 ? 2e-6 : 3e-3;
         for_each_target([&] {
           cached_attention(rows.shape, rows.q, rows.keys, rows.values, rows.out);
@@ -118,22 +120,24 @@ TEST(CachedAttention, WorkedExample) {
 }
 
 TEST(CachedAttention, RowsDoNotTouchOneAnother) {
-  const Rows rows(2, 20, 20, 33, DType::kFloat32, DType::kBFloat16);
-  for_each_target([&] {
-    cached_attention(rows.shape, rows.q, rows.keys, rows.values, rows.out);
-    for (int64_t row = 0; row < 33; ++row) {
-      const auto at = static_cast<std::size_t>(row);
-      const int64_t begin = rows.offsets[at], count = rows.offsets[at + 1] - begin;
-      const std::vector<int64_t> alone{0, count};
-      CachedAttentionShape shape = rows.shape;
-      shape.offsets = alone;
-      shape.slots =
-          shape.slots.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
-      const Tensor out({1, 40}, DType::kFloat32);
-      cached_attention(shape, rows.q.slice_rows(row, row + 1), rows.keys, rows.values, out);
-      EXPECT_EQ(out.to_vector(), rows.out.slice_rows(row, row + 1).to_vector());
-    }
-  });
+  for (const auto [heads, key_width, value_width] : kWidths) {
+    const Rows rows(heads, key_width, value_width, 33, DType::kFloat32, DType::kBFloat16);
+    for_each_target([&] {
+      cached_attention(rows.shape, rows.q, rows.keys, rows.values, rows.out);
+      for (int64_t row = 0; row < 33; ++row) {
+        const auto at = static_cast<std::size_t>(row);
+        const int64_t begin = rows.offsets[at], count = rows.offsets[at + 1] - begin;
+        const std::vector<int64_t> alone{0, count};
+        CachedAttentionShape shape = rows.shape;
+        shape.offsets = alone;
+        shape.slots =
+            shape.slots.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
+        const Tensor out({1, rows.out.columns()}, DType::kFloat32);
+        cached_attention(shape, rows.q.slice_rows(row, row + 1), rows.keys, rows.values, out);
+        EXPECT_EQ(out.to_vector(), rows.out.slice_rows(row, row + 1).to_vector());
+      }
+    });
+  }
 }
 
 TEST(CachedAttention, HugeScoresStayFinite) {

@@ -102,40 +102,49 @@ TEST(MemoryAttention, ARowAloneIsARowAmongItsSiblings) {
 }
 
 // With values that are 1 in the token's own column, every head returns its weights as they are.
+void expect_mean_of_heads(int64_t heads, int64_t key_width, int64_t value_width) {
+  constexpr int64_t kTokens = 11, kRows = 6, kCacheRows = 20, kFirst = 2;
+  const std::vector<int64_t> first(kRows, kFirst), count(kRows, kTokens);
+  const MemoryAttentionShape shape{heads, key_width, value_width, first, count, 0.5F};
+  const Tensor q = random_tensor(kRows, heads * key_width, DType::kFloat32, 1);
+  const Tensor keys = random_tensor(kCacheRows, heads * key_width, DType::kBFloat16, 2);
+  std::vector<float> ones(static_cast<std::size_t>(kCacheRows * heads * value_width));
+  for (int64_t token = 0; token < kTokens; ++token) {
+    for (int64_t head = 0; head < heads; ++head) {
+      const int64_t row = kFirst + token, column = head * value_width + token;
+      ones[static_cast<std::size_t>(row * heads * value_width + column)] = 1;
+    }
+  }
+  const Tensor values({kCacheRows, heads * value_width}, DType::kBFloat16);
+  values.assign(ones);
+  const Tensor w = random_tensor(heads, key_width, DType::kFloat32, 4);
+  const Tensor out({kRows, heads * value_width}, DType::kFloat32);
+  std::vector<float> weights(kRows * kTokens);
+  const auto compare = [&] {
+    const std::vector<float> of_heads = out.to_vector();
+    for (int64_t i = 0; i < kRows * kTokens; ++i) {
+      double sum = 0;
+      for (int64_t head = 0; head < heads; ++head) {
+        const int64_t at = (i / kTokens * heads + head) * value_width + i % kTokens;
+        sum += of_heads[static_cast<std::size_t>(at)];
+      }
+      EXPECT_NEAR(weights[static_cast<std::size_t>(i)], sum / static_cast<double>(heads), 2e-6);
+    }
+    EXPECT_NEAR(std::accumulate(weights.begin(), weights.end(), 0.0), kRows, 1e-5);
+  };
+  for_each_target([&] {
+    memory_attention(shape, q, keys, values, out, weights);
+    compare();
+    memory_additive_attention(shape, q, keys, values, w, out, weights);
+    compare();
+  });
+}
+
 TEST(MemoryAttention, MeanWeightsAreTheMeanOfTheHeads) {
   for (const int64_t heads : {1, 3, 4, 8}) {
-    for (const int64_t key_width : {5, 32}) {
-      constexpr int64_t kTokens = 11, kRows = 6;
-      const std::vector<int64_t> first(kRows, 2), count(kRows, kTokens);
-      const MemoryAttentionShape shape{heads, key_width, kTokens, first, count, 0.5F};
-      const Tensor q = random_tensor(kRows, heads * key_width, DType::kFloat32, 1);
-      const Tensor keys = random_tensor(20, heads * key_width, DType::kBFloat16, 2);
-      const Tensor values = Tensor::zeros({20, heads * kTokens}, DType::kBFloat16);
-      for (int64_t i = 0; i < heads * kTokens; ++i) {
-        values.data<BFloat16>()[(2 + i % kTokens) * values.columns() + i] = to_bfloat16(1.0F);
-      }
-      const Tensor w = random_tensor(heads, key_width, DType::kFloat32, 4);
-      const Tensor out({kRows, heads * kTokens}, DType::kFloat32);
-      std::vector<float> weights(kRows * kTokens);
-      const auto compare = [&] {
-        const std::vector<float> of_heads = out.to_vector();
-        for (std::size_t i = 0; i < weights.size(); ++i) {
-          double sum = 0;
-          for (std::size_t head = 0; head < static_cast<std::size_t>(heads); ++head) {
-            sum += of_heads[(i / kTokens * static_cast<std::size_t>(heads) + head) * kTokens +
-                            i % kTokens];
-          }
-          EXPECT_NEAR(weights[i], sum / static_cast<double>(heads), 2e-6);
-        }
-        EXPECT_NEAR(std::accumulate(weights.begin(), weights.end(), 0.0), kRows, 1e-5);
-      };
-      for_each_target([&] {
-        memory_attention(shape, q, keys, values, out, weights);
-        compare();
-        memory_additive_attention(shape, q, keys, values, w, out, weights);
-        compare();
-      });
-    }
+    expect_mean_of_heads(heads, 5, 11);
+    expect_mean_of_heads(heads, 32, 32);
+    expect_mean_of_heads(heads, 64, 64);
   }
 }
 
