@@ -21,17 +21,16 @@ namespace {
 /// another's.
 constexpr int64_t kRowsAtOnce = 4;
 
-/// Calls for the slots of a row, but for those with which the row before it begins, too: hypotheses
-/// of one sentence have their first ancestors in common.
-void PrefetchNewSlots(const CachedCall& call, int64_t row, const int64_t* offsets,
+/// Calls for the slots of a row, if there is such a row, but for those with which the row before it
+/// begins, too: hypotheses of one sentence have their first ancestors in common. One row ahead is
+/// enough; more would drive out what is still to be read.
+void PrefetchNewSlots(const Tensor& cache, int64_t row, int64_t rows, const int64_t* offsets,
                       const int32_t* slots) {
+  if (row >= rows) return;
   const int32_t* const end = slots + offsets[row + 1];
   const int32_t* slot = slots + offsets[row];
-  if (row > 0) slot = std::mismatch(slot, end, slots + offsets[row - 1], slot).first;
-  for (; slot < end; ++slot) {
-    PrefetchRow(call.keys, *slot);
-    PrefetchRow(call.values, *slot);
-  }
+  slot = std::mismatch(slot, end, slots + offsets[row - 1], slot).first;
+  for (; slot < end; ++slot) PrefetchRow(cache, *slot);
 }
 
 template <class Term, typename T, int kWidth>
@@ -49,15 +48,16 @@ void AttendRows(const CachedCall& call, const int64_t* offsets, const int32_t* s
     const int64_t rows = std::min(kRowsAtOnce, call.q.rows() - first);
     const auto count = [&](int64_t i) { return offsets[first + i + 1] - offsets[first + i]; };
     for (int64_t i = 0; i < rows; ++i) PackQuery<T>(call, first + i, scratch, i);
+    const auto call_for_next = [&](const Tensor& cache, int64_t i) {
+      PrefetchNewSlots(cache, first + i + 1, call.q.rows(), offsets, slots);
+    };
     for (int64_t i = 0; i < rows; ++i) {
+      call_for_next(call.keys, i);
       ScoreRows<Term, kWidth, 1>(call, rows_of(call.keys, first + i), count(i), scratch, i);
     }
     for (int64_t i = 0; i < rows; ++i) SoftmaxRow(call, scratch, i, count(i));
-    for (int64_t row = first + rows; row < std::min(first + 2 * rows, call.q.rows()); ++row) {
-      PrefetchRow(call.q, row);
-      PrefetchNewSlots(call, row, offsets, slots);
-    }
     for (int64_t i = 0; i < rows; ++i) {
+      call_for_next(call.values, i);
       WeighRows<kWidth, 1>(call, rows_of(call.values, first + i), count(i), scratch, i, first + i);
     }
   }
