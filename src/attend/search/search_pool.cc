@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -180,16 +181,19 @@ std::span<float> SearchPool::attention_buffer(std::size_t model) {
 }
 
 void SearchPool::advance() {
+  const bool makes_logits = models_.size() > 1 || !models_.front().model->projects_in_tiles();
   int64_t row = 0;
   for (std::size_t first = 0; first < active_.size();) {
     std::size_t end = first;
     int64_t rows = 0;
-    // Whole sentences whose logits exist at once.
+    // Whole sentences whose logits exist at once, where there are any.
     const bool all = active_[first]->beam.needs_all_scores();
+    const int64_t most =
+        all || makes_logits ? kLogitsTileRows : std::numeric_limits<int64_t>::max();
     do {
       rows += std::ssize(active_[end++]->beam.active());
     } while (end < active_.size() && active_[end]->beam.needs_all_scores() == all &&
-             rows + std::ssize(active_[end]->beam.active()) <= kLogitsTileRows);
+             rows + std::ssize(active_[end]->beam.active()) <= most);
     advance_tile(first, end, row, row + rows);
     row += rows;
     first = end;
