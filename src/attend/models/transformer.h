@@ -52,6 +52,8 @@ class Transformer {
 
   /// float32 [rows, target vocabulary].
   Tensor logits(Context& context, const Variable& hidden) const;
+  /// Whether best_tokens() makes no logits: the model only runs.
+  bool projects_in_tiles() const { return output_projection_->packed != nullptr; }
   /// The `k` tokens with the highest logits for each row, and the logits of the tokens `wanted`. A
   /// model that only runs never makes a whole row of logits.
   void best_tokens(Context& context, const Variable& hidden, int64_t k,

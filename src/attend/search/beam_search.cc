@@ -41,13 +41,14 @@ int64_t search_budget(const SearchOptions& options) { return options.batch_token
 int64_t search_memory(const TransformerConfig& config, DType compute,
                       const SearchOptions& options) {
   const int64_t size = size_of(compute);
-  // Sources of kLeastCost tokens make the most hypotheses; one that is longer than the budget is
-  // searched by itself.
-  const int64_t longest = config.max_length;
-  const int64_t cost = std::max(search_budget(options), longest * options.hypotheses());
-  const int64_t rows = std::max(cost / kLeastCost, options.hypotheses());
-  const int64_t slots = cost + rows * std::min(options.max_extra_length, longest);
-  const int64_t sources = std::max(cost / options.hypotheses(), longest);
+  // Within the budget, sources of kLeastCost tokens make the most hypotheses. One that costs more
+  // is searched by itself.
+  const int64_t longest = config.max_length, budget = search_budget(options);
+  const int64_t rows = std::max(budget / kLeastCost, options.hypotheses());
+  const int64_t slots =
+      std::max(budget + budget / kLeastCost * std::min(options.max_extra_length, longest),
+               options.hypotheses() * longest);
+  const int64_t sources = std::max(budget / options.hypotheses(), longest);
 
   const int64_t key_value = config.heads * (config.key_width() + config.value_width());
   // Caches have half as much again as is held, and of one layer there are two while it grows.
