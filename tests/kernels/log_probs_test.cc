@@ -74,5 +74,16 @@ TEST(MeanLogProbs, RefusesModelsOfDifferentSizes) {
   EXPECT_THROW(mean_log_probs(logits), Error);
 }
 
+TEST(MeanOf, IsTheMeanInThePlaceOfTheFirst) {
+  const std::vector<Tensor> tensors = {Tensor::from(random_values(34, 1), {2, 17}),
+                                       Tensor::from(random_values(34, 2), {2, 17})};
+  const std::vector<float> first = tensors[0].to_vector(), second = tensors[1].to_vector();
+  mean_of(tensors);
+  const std::vector<float> found = tensors[0].to_vector();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_FLOAT_EQ(found[i], (first[i] + second[i]) / 2);
+  }
+}
+
 }  // namespace
 }  // namespace attend::testing

@@ -247,13 +247,64 @@ TEST(Contract07, ADirectoryAndItsModelInMemoryGiveTheSame) {
   }
   save_model_directory(folder.path("model"), model->config(), tokenizer(), tokenizer(), weights);
   TranslatorOptions options = options_of(2);
-  options.precision = Precision::kFloat32;
+  options.precision = InferencePrecision::kFloat32;
   const Translator loaded(folder.path("model"), options);
   EXPECT_EQ(loaded.config(), model->config());
   EXPECT_EQ(loaded.workers(), 2);
   const Lines lines = made_up_lines(20, 2);
   EXPECT_EQ(texts_of(loaded.translate(lines)),
             texts_of(small_translator(options).translate(lines)));
+}
+
+/// A model directory with a model of this seed.
+std::filesystem::path saved_model(const TestFolder& folder, const std::string& name, uint64_t seed,
+                                  const std::shared_ptr<const Tokenizer>& its_tokenizer) {
+  TransformerConfig config = search_config(its_tokenizer->vocabulary_size());
+  const auto model = random_model(config, DType::kFloat32, seed);
+  NamedTensors weights;
+  for (const Parameter& parameter : model->parameters().parameters()) {
+    weights.emplace_back(parameter.name, parameter.master);
+  }
+  save_model_directory(folder.path(name), config, its_tokenizer, its_tokenizer, weights);
+  return folder.path(name);
+}
+
+TEST(TranslatorOfSeveral, ChoosesByTheMeanOfTheModels) {
+  const TestFolder folder;
+  const auto a = saved_model(folder, "a", 3, tokenizer()),
+             b = saved_model(folder, "b", 4, tokenizer());
+  TranslatorOptions options = options_of(2);
+  options.precision = InferencePrecision::kFloat32;
+  using Directories = std::vector<std::filesystem::path>;
+  const Lines lines = made_up_lines(20, 2);
+  const Lines alone = texts_of(Translator(a, options).translate(lines));
+  EXPECT_EQ(texts_of(Translator(Directories{a, a}, options).translate(lines)), alone);
+  const Lines together = texts_of(Translator(Directories{a, b}, options).translate(lines));
+  EXPECT_NE(together, alone);
+  EXPECT_NE(together, texts_of(Translator(b, options).translate(lines)));
+  EXPECT_EQ(together, texts_of(Translator(Directories{b, a}, options).translate(lines)));
+  EXPECT_THROW(Translator(Directories{}, options), UsageError);
+}
+
+TEST(TranslatorOfSeveral, RefusesDifferentTokenizersAndNamesBoth) {
+  const TestFolder folder;
+  const auto a = saved_model(folder, "one", 3, tokenizer());
+  const std::vector<std::string> text = made_up_lines(400, 9);
+  std::size_t at = 0;
+  const auto other = std::make_shared<const Tokenizer>(
+      Tokenizer::train({.vocabulary_size = 300}, [&](std::string& line) {
+        if (at == text.size()) return false;
+        line = text[at++];
+        return true;
+      }));
+  ASSERT_NE(other->fingerprint(), small_tokenizer().fingerprint());
+  const auto b = saved_model(folder, "other", 3, other);
+  const std::string message = message_of([&] {
+    const Translator translator(std::vector<std::filesystem::path>{a, b}, options_of(1));
+  });
+  expect_contains(message, a.string());
+  expect_contains(message, b.string());
+  expect_contains(message, "300");
 }
 
 TEST(Contract21, ATokenizerOfAnotherVocabularyIsRefusedWithBothNumbers) {

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <optional>
 
 #include "attend/base/error.h"
@@ -36,7 +37,10 @@ class TranslateCommand : public Command {
 
   void define(OptionSet& options) override {
     options.group("Text");
-    options.add("model", model_, "A model folder, or the folder of a run")
+    options
+        .add("model", models_,
+             "A model folder, or the folder of a run; several translate together, by the mean of "
+             "their probabilities")
         .positional()
         .metavar("DIR");
     options.add("input", input_, "Text to translate; .gz or not; - is standard input")
@@ -52,11 +56,14 @@ class TranslateCommand : public Command {
   }
 
   void require() const override {
-    if (model_.empty()) {
+    if (models_.empty()) {
       fail_usage("--model DIR is missing: a model folder, or the folder of a run");
     }
-    std::vector<std::string> read = files_of_model(model_);
-    read.push_back(input_);
+    std::vector<std::string> read = {input_};
+    for (const std::string& model : models_) {
+      const std::vector<std::string> files = files_of_model(model);
+      read.insert(read.end(), files.begin(), files.end());
+    }
     refuse_to_overwrite(output_, read);
   }
 
@@ -65,7 +72,7 @@ class TranslateCommand : public Command {
  private:
   void write(Output& output, int64_t index, const Translation& translation) const;
 
-  std::string model_;
+  std::vector<std::string> models_;
   std::string input_ = "-";
   std::string output_ = "-";
   TranslatorOptions translator_;
@@ -86,7 +93,8 @@ void TranslateCommand::run(const OptionSet&) {
   TranslatorOptions settings = translator_;
   settings.workers = resolve_workers(translator_.workers);
   LineReader reader(input_);
-  const Translator translator(model_, settings);
+  const Translator translator(std::vector<std::filesystem::path>(models_.begin(), models_.end()),
+                              settings);
   Output output(output_);
   if (input_ == "-" && isatty(STDIN_FILENO) != 0) {
     logger().info("type a line to translate; Ctrl-D ends");

@@ -76,6 +76,23 @@ void MeanLogProbs(std::span<const Tensor> logits) {
   }
 }
 
+void Mean(std::span<const Tensor> tensors) {
+  const FloatTag d;
+  const Tensor& out = tensors.front();
+  const auto part = hn::Set(d, 1.0F / static_cast<float>(tensors.size()));
+  for (int64_t row = 0; row < out.rows(); ++row) {
+    float* to = out.data<float>() + row * out.row_stride();
+    for (int64_t i = 0; i < out.columns(); i += static_cast<int64_t>(hn::Lanes(d))) {
+      auto sum = hn::Zero(d);
+      for (const Tensor& each : tensors) {
+        const float* from = each.data<float>() + row * each.row_stride();
+        sum = hn::Add(sum, LoadSome(d, from + i, out.columns() - i));
+      }
+      StoreSome(hn::Mul(sum, part), d, to + i, out.columns() - i);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace attend
@@ -87,15 +104,29 @@ HWY_AFTER_NAMESPACE();
 namespace attend {
 
 HWY_EXPORT(MeanLogProbs);
+HWY_EXPORT(Mean);
 
-void mean_log_probs(std::span<const Tensor> logits) {
-  for (const Tensor& each : logits) {
-    if (each.dtype() != DType::kFloat32 || each.shape() != logits.front().shape()) {
-      fail("mean_log_probs: {} {} beside {}", name_of(each.dtype()), to_string(each.shape()),
-           to_string(logits.front().shape()));
+namespace {
+
+void check_alike(const char* what, std::span<const Tensor> tensors) {
+  for (const Tensor& each : tensors) {
+    if (each.dtype() != DType::kFloat32 || each.shape() != tensors.front().shape()) {
+      fail("{}: {} {} beside {}", what, name_of(each.dtype()), to_string(each.shape()),
+           to_string(tensors.front().shape()));
     }
   }
+}
+
+}  // namespace
+
+void mean_log_probs(std::span<const Tensor> logits) {
+  check_alike("mean_log_probs", logits);
   HWY_DYNAMIC_DISPATCH(MeanLogProbs)(logits);
+}
+
+void mean_of(std::span<const Tensor> tensors) {
+  check_alike("mean_of", tensors);
+  HWY_DYNAMIC_DISPATCH(Mean)(tensors);
 }
 
 }  // namespace attend

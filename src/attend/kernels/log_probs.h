@@ -11,4 +11,7 @@ namespace attend {
 /// classes]. The others' are used up. A row with a score that is no number has none in the end.
 void mean_log_probs(std::span<const Tensor> logits);
 
+/// The mean of tensors of one shape, float32, in the place of the first.
+void mean_of(std::span<const Tensor> tensors);
+
 }  // namespace attend

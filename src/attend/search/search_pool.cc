@@ -6,6 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/profile.h"
+#include "attend/kernels/log_probs.h"
 #include "attend/search/beam_search.h"
 
 namespace attend {
@@ -108,10 +109,7 @@ void SearchPool::step() {
   if (empty()) return;
   try {
     fill_step();
-    for (std::size_t i = 0; i < models_.size(); ++i) {
-      PoolModel& each = models_[i];
-      hidden_[i] = each.model->decode_step(each.context, step_, each.caches).value();
-    }
+    run_models();
     const ProfileScope scope("beams");
     advance();
     remove_done();
@@ -160,6 +158,27 @@ void SearchPool::fill_step() {
   }
 }
 
+void SearchPool::run_models() {
+  const bool with_attention = active_.front()->beam.needs_attention();
+  attention_.clear();
+  for (std::size_t i = 0; i < models_.size(); ++i) {
+    PoolModel& each = models_[i];
+    const std::span<float> attention = with_attention ? attention_buffer(i) : std::span<float>();
+    hidden_[i] = each.model->decode_step(each.context, step_, each.caches, attention).value();
+  }
+  if (attention_.size() > 1) mean_of(attention_);
+}
+
+std::span<float> SearchPool::attention_buffer(std::size_t model) {
+  const std::vector<int64_t>& counts = step_.memory_view.count;
+  attention_offsets_.assign(1, 0);
+  for (const int64_t count : counts)
+    attention_offsets_.push_back(attention_offsets_.back() + count);
+  const int64_t total = attention_offsets_.back();
+  attention_.push_back(models_[model].context.tensor({1, total}, DType::kFloat32));
+  return {attention_.back().data<float>(), static_cast<std::size_t>(total)};
+}
+
 void SearchPool::advance() {
   int64_t row = 0;
   for (std::size_t first = 0; first < active_.size();) {
@@ -181,9 +200,15 @@ void SearchPool::advance_tile(std::size_t first, std::size_t end, int64_t first_
                               int64_t end_row) {
   tile_.clear();
   for (const Tensor& each : hidden_) tile_.push_back(each.slice_rows(first_row, end_row));
-  std::span<const StepScores> rows = active_[first]->beam.needs_all_scores()
-                                         ? scorer_.all(tile_)
-                                         : scorer_.best(tile_, tile_width(first, end));
+  const std::span<StepScores> scores = active_[first]->beam.needs_all_scores()
+                                           ? scorer_.all(tile_)
+                                           : scorer_.best(tile_, tile_width(first, end));
+  for (std::size_t i = 0; !attention_.empty() && i < scores.size(); ++i) {
+    const std::size_t row = static_cast<std::size_t>(first_row) + i;
+    scores[i].attention = {attention_.front().data<float>() + attention_offsets_[row],
+                           static_cast<std::size_t>(step_.memory_view.count[row])};
+  }
+  std::span<const StepScores> rows = scores;
   for (std::size_t i = first; i < end; ++i) {
     ActiveSentence& each = *active_[i];
     const std::span<const StepScores> mine = rows.first(each.beam.active().size());

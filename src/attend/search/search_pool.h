@@ -61,6 +61,8 @@ class SearchPool {
   void admit(std::vector<SearchSentence>& sentences);
   std::vector<int32_t> take_ranges(std::size_t before);
   void fill_step();
+  void run_models();
+  std::span<float> attention_buffer(std::size_t model);
   void advance();
   void advance_tile(std::size_t first, std::size_t end, int64_t first_row, int64_t end_row);
   int64_t tile_width(std::size_t first, std::size_t end) const;
@@ -81,6 +83,10 @@ class SearchPool {
   std::shared_ptr<std::vector<int32_t>> positions_;
   std::vector<Tensor> hidden_;  ///< of each model, [rows, d_model]
   std::vector<Tensor> tile_;    ///< some of their rows
+  /// Of each model, every row's attention to its source, row after row; the mean in the first's.
+  /// Empty unless the beams ask for it.
+  std::vector<Tensor> attention_;
+  std::vector<int64_t> attention_offsets_;  ///< where each row's begins
 };
 
 }  // namespace attend

@@ -10,8 +10,8 @@
 #include "attend/base/worker_pool.h"
 #include "attend/data/text.h"
 #include "attend/data/tokenizer.h"
+#include "attend/search/ensemble.h"
 #include "attend/search/line_queue.h"
-#include "attend/search/load_model.h"
 #include "attend/search/long_lines.h"
 #include "attend/search/search_workers.h"
 
@@ -99,17 +99,17 @@ void TranslatorOptions::validate() const {
 }
 
 struct Translator::State {
-  State(std::shared_ptr<const Transformer> the_model,
-        std::shared_ptr<const Tokenizer> the_source_tokenizer,
-        std::shared_ptr<const Tokenizer> the_target_tokenizer, const TranslatorOptions& the_options)
-      : model(std::move(the_model)),
-        source_tokenizer(std::move(the_source_tokenizer)),
-        target_tokenizer(std::move(the_target_tokenizer)),
+  State(Ensemble ensemble, const TranslatorOptions& the_options)
+      : max_length(ensemble.max_length()),
+        models(std::move(ensemble.models)),
+        source_tokenizer(std::move(ensemble.source_tokenizer)),
+        target_tokenizer(std::move(ensemble.target_tokenizer)),
         search(the_options.search),
-        workers({model}, search_tokens(*source_tokenizer, *target_tokenizer), search,
+        workers(models, search_tokens(*source_tokenizer, *target_tokenizer), search,
                 worker_count(the_options), the_options.worker_memory) {}
 
-  std::shared_ptr<const Transformer> model;
+  int64_t max_length;
+  std::vector<std::shared_ptr<const Transformer>> models;
   std::shared_ptr<const Tokenizer> source_tokenizer;
   std::shared_ptr<const Tokenizer> target_tokenizer;
   SearchOptions search;
@@ -142,7 +142,7 @@ std::vector<std::vector<int32_t>> Translator::State::prepare(const std::string& 
 std::vector<std::vector<int32_t>> Translator::State::encode(std::string_view text,
                                                             const std::string& where,
                                                             TranslationCounts& counts) const {
-  const int64_t max_tokens = model->config().max_length - 1;  // the end of sentence comes on top
+  const int64_t max_tokens = max_length - 1;  // the end of sentence comes on top
   auto pieces = encode_in_pieces(*source_tokenizer, text, max_tokens);
   if (pieces.empty()) ++counts.blank;
   if (pieces.size() > 1) {
@@ -160,7 +160,7 @@ void Translator::State::warn_of_totals(const TranslationCounts& counts) const {
   }
   if (counts.split > 0) {
     logger().warn("{} of {} lines were longer than the model's {} tokens; translated in pieces",
-                  counts.split, counts.lines, model->config().max_length - 1);
+                  counts.split, counts.lines, max_length - 1);
   }
 }
 
@@ -211,12 +211,24 @@ void Translator::State::read_all(LineReader& reader, const std::shared_ptr<LineQ
   }
 }
 
-Translator::Translator(const std::filesystem::path& directory, const TranslatorOptions& options) {
+namespace {
+
+Ensemble checked(Ensemble ensemble) {
+  for (const auto& model : ensemble.models) {
+    check_fit(model->config(), *ensemble.source_tokenizer, *ensemble.target_tokenizer);
+  }
+  return ensemble;
+}
+
+}  // namespace
+
+Translator::Translator(const std::filesystem::path& directory, const TranslatorOptions& options)
+    : Translator(std::vector<std::filesystem::path>{directory}, options) {}
+
+Translator::Translator(const std::vector<std::filesystem::path>& directories,
+                       const TranslatorOptions& options) {
   options.validate();
-  const ModelFiles files = load_model_directory(directory);
-  check_fit(files.config, *files.source_tokenizer, *files.target_tokenizer);
-  state_ = std::make_unique<State>(load_model(files, options.precision),
-                                   files.source_tokenizer, files.target_tokenizer, options);
+  state_ = std::make_unique<State>(checked(load_ensemble(directories, options.precision)), options);
 }
 
 Translator::Translator(std::shared_ptr<const Transformer> model,
@@ -224,17 +236,16 @@ Translator::Translator(std::shared_ptr<const Transformer> model,
                        std::shared_ptr<const Tokenizer> target_tokenizer,
                        const TranslatorOptions& options) {
   options.validate();
-  check_fit(model->config(), *source_tokenizer, *target_tokenizer);
-  state_ = std::make_unique<State>(std::move(model), std::move(source_tokenizer),
-                                   std::move(target_tokenizer), options);
+  Ensemble ensemble{{std::move(model)}, std::move(source_tokenizer), std::move(target_tokenizer)};
+  state_ = std::make_unique<State>(checked(std::move(ensemble)), options);
 }
 
 Translator::Translator(Translator&&) noexcept = default;
 Translator& Translator::operator=(Translator&&) noexcept = default;
 Translator::~Translator() = default;
 
-const TransformerConfig& Translator::config() const { return state_->model->config(); }
-DType Translator::precision() const { return state_->model->weights(); }
+const TransformerConfig& Translator::config() const { return state_->models.front()->config(); }
+DType Translator::precision() const { return state_->models.front()->weights(); }
 int64_t Translator::workers() const { return state_->workers.count(); }
 
 std::vector<Translation> Translator::translate(const std::vector<std::string>& lines,

@@ -69,6 +69,10 @@ class Translator {
   /// A model directory or a run directory. Throws Error as load_model_directory and load_weights
   /// do, and UsageError for bad options.
   Translator(const std::filesystem::path& directory, const TranslatorOptions& options);
+  /// An ensemble: models with the same tokenizers, which choose each token by the mean of their
+  /// probabilities. Throws as well, naming both, where tokenizers differ.
+  Translator(const std::vector<std::filesystem::path>& directories,
+             const TranslatorOptions& options);
   /// A model in memory, e.g. for validation. Its weights must not change while lines are in work.
   Translator(std::shared_ptr<const Transformer> model,
              std::shared_ptr<const Tokenizer> source_tokenizer,
@@ -77,8 +81,8 @@ class Translator {
   Translator& operator=(Translator&&) noexcept;
   ~Translator();
 
-  const TransformerConfig& config() const;
-  DType precision() const;  ///< of the weights, after `auto`
+  const TransformerConfig& config() const;  ///< of the first model
+  DType precision() const;                  ///< of the first one's weights, after `auto`
   int64_t workers() const;
 
   /// Adds to `counts` where it is given. Warnings say "line N", from 1.
