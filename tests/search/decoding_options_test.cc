@@ -213,6 +213,7 @@ TEST(DecodingOptions, RequiredPhrasesThatCannotBeAreErrors) {
   EXPECT_THROW(toy_search(model, {}, {.required = {{3, 4, 5}}}, toy_tokens(), 0, 2), Error);
   EXPECT_THROW(toy_search(model, {.sampling = true}, {.required = {{3}}}), UsageError);
   EXPECT_THROW(toy_search(model, {.beam_groups = 2}, {.required = {{3}}}), UsageError);
+  EXPECT_THROW(toy_search(model, {}, {.required = {{6}}}), Error);
   std::vector<std::vector<int32_t>> many;
   for (int32_t i = 3; i < 68; ++i) many.push_back({i});
   EXPECT_THROW(toy_search(model, {}, {.required = many}), Error);

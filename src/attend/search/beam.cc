@@ -12,6 +12,7 @@ namespace attend {
 namespace {
 
 constexpr int64_t kWidest = 128;  // tokens that are ranked, before all of them are the quicker way
+constexpr int64_t kNodesAtFirst = 512;
 
 int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
@@ -73,6 +74,8 @@ Beam::Beam(const SearchRequest& request, int64_t longest, const SearchTokens& to
   rules_.set_min_length(lengths.least);
   active_.front().token = tokens.bos;
   width_ = find_width();
+  nodes_.reserve(
+      static_cast<std::size_t>(std::min((max_length_ + 1) * options.hypotheses(), kNodesAtFirst)));
 }
 
 int64_t Beam::find_width() const {
@@ -119,10 +122,7 @@ void Beam::add_coverage(std::span<const StepScores> rows) {
 
 void Beam::force_prefix(const StepScores& row) {
   const int32_t token = prefix_[static_cast<std::size_t>(length_)];
-  if (token < 0 || std::cmp_greater_equal(token, row.all.size())) {
-    fail("a prefix has the token {}; the model's vocabulary has {}", token, row.all.size());
-  }
-  const float log_prob = row.all[static_cast<std::size_t>(token)];
+  const float log_prob = log_prob_of(row, token);
   extend({.rank_score = active_.front().rank_score + static_cast<double>(log_prob),
           .token = token,
           .token_log_prob = log_prob,

@@ -93,6 +93,7 @@ class Beam {
   // What hypotheses are offered: beam_candidates.cc.
   std::span<const int32_t> history(std::size_t rank);
   std::span<const int32_t> ranked_tokens(const StepScores& row);
+  static float log_prob_of(const StepScores& row, int32_t token);
   Candidate candidate(std::size_t rank, int32_t token, float log_prob) const;
   double diversity_penalty(int32_t token) const;
   void look_at(std::size_t rank);
