@@ -70,8 +70,8 @@ class Beam {
   /// Takes the step: one a hypothesis, in order.
   void advance(std::span<const StepScores> rows);
   bool done() const { return done_; }
-  /// The n_best best, best first. Of several groups, the best of each come before the second best
-  /// of any, and no output twice.
+  /// The n_best best, best first. Of several groups: in rounds, in which each group gives the best
+  /// that is not there yet; fewer where they found the same.
   std::vector<Hypothesis> take_best();
 
  private:
