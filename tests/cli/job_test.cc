@@ -248,6 +248,55 @@ TEST_F(Job, NBestIsWrittenAsDocumented) {
   EXPECT_THAT(finished.out, HasSubstr("\n1 |||  ||| "));
 }
 
+TEST_F(Job, PrefixesAndRequiredWordsAreReadBesideTheText) {
+  folder_->file("prefix", "SEVEN\n\nEleven");
+  folder_->file("words", "\nTWO\tTHREE FOUR\n\n");
+  const std::vector<std::string> arguments = {
+      "translate", path("run"), "--prefix", path("prefix"), "--require", path("words"), "--quiet"};
+  const Finished finished = run(arguments, "one\ntwo\nthree\n");
+  ASSERT_EQ(finished.status, 0) << finished.err;
+  EXPECT_THAT(finished.out, ContainsRegex("^SEVEN[^\n]*\n[^\n]*\nEleven[^\n]*\n$"));
+  const std::string second = finished.out.substr(finished.out.find('\n'));
+  EXPECT_THAT(second, ContainsRegex("^\n[^\n]*TWO"));
+  EXPECT_THAT(second, ContainsRegex("^\n[^\n]*THREE FOUR"));
+
+  const Finished fewer = run(arguments, "one\ntwo\nthree\nfour\n");
+  EXPECT_EQ(fewer.status, 1);
+  EXPECT_THAT(fewer.err, HasSubstr("prefix has 3 lines, fewer than standard input"));
+  EXPECT_EQ(fewer.out, finished.out) << "what can be translated is";
+  const Finished more = run(arguments, "one\n");
+  EXPECT_EQ(more.status, 1);
+  EXPECT_THAT(more.err, HasSubstr("prefix has more lines than standard input, which has 1"));
+  const Finished input = run({"translate", path("run"), "--require", "-"}, "one\n");
+  EXPECT_EQ(input.status, 2);
+  EXPECT_THAT(input.err, HasSubstr("require: found -"));
+}
+
+TEST_F(Job, SamplesAreTheSameForTheSameSeed) {
+  const auto sample = [&](const std::string& seed) {
+    const Finished finished = run({"translate", path("run"), "--sampling", "--n-best", "3",
+                                   "--seed", seed, "--max-length", "6", "--quiet"},
+                                  "one two\nthree\n");
+    EXPECT_EQ(finished.status, 0) << finished.err;
+    return finished.out;
+  };
+  EXPECT_EQ(sample("5"), sample("5"));
+  EXPECT_NE(sample("5"), sample("6"));
+  const Finished refused = run({"translate", path("run"), "--temperature", "2"}, "one\n");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("temperature: it is an option of sampling"));
+}
+
+TEST_F(Job, SuppressedWordsAreTakenAtTheirWord) {
+  const auto translate = [&](const std::vector<std::string>& more) {
+    return run(with({"translate", path("run"), "--quiet"}, more), "one two three\n");
+  };
+  EXPECT_EQ(translate({"--suppress", "TWO", "THREE FOUR"}).status, 0);
+  const Finished refused = translate({"--suppress", "\xE2\x96\x81nonsense"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("suppress: "));
+}
+
 TEST_F(Contract13Job, TranslationsDoNotWriteOverTextOrModel) {
   const std::string model = path("run/model.safetensors");
   const std::string text = path("a");

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "attend/base/error.h"
+#include "attend/search/hypothesis_score.h"
+#include "tests/search/models.h"
 #include "tests/search/toy_search.h"
 
 namespace attend {
@@ -79,6 +81,23 @@ TEST(DecodingOptions, CoverageMarksDownWhatWasNotAttendedTo) {
     EXPECT_EQ(toy_search(model, options)[0].tokens, found[0].tokens);
   });
   EXPECT_GT(changed, 0U);
+}
+
+TEST(DecodingOptions, CoverageIsOfTheModelsAttention) {
+  const auto model = random_model(search_config(40), DType::kFloat32, 4);
+  const TokenSequences sources = random_sources(5, 4, 8, 40, 1);
+  const SearchOptions plain{.max_extra_length = 3};
+  SearchOptions covered = plain;
+  // Each of up to 9 source tokens, with the end of sentence, takes away so much at most.
+  covered.coverage_penalty = 0.1;
+  const auto found = search_all(*model, sources, covered);
+  for (std::size_t s = 0; s < sources.size(); ++s) {
+    const Hypothesis& best = found[s].front();
+    const double penalty =
+        best.score - length_penalized(best.log_prob, std::ssize(best.tokens) + 1, plain);
+    EXPECT_LT(penalty, 0);
+    EXPECT_GT(penalty, 0.1 * 9 * std::log(1e-9));
+  }
 }
 
 TEST(DecodingOptions, RepetitionCostsMore) {
@@ -213,6 +232,7 @@ TEST(DecodingOptions, RequiredPhrasesThatCannotBeAreErrors) {
   EXPECT_THROW(toy_search(model, {}, {.required = {{3, 4, 5}}}, toy_tokens(), 0, 2), Error);
   EXPECT_THROW(toy_search(model, {.sampling = true}, {.required = {{3}}}), UsageError);
   EXPECT_THROW(toy_search(model, {.beam_groups = 2}, {.required = {{3}}}), UsageError);
+  EXPECT_THROW(toy_search(model, {}, {.required = {{6}}}), Error);
   std::vector<std::vector<int32_t>> many;
   for (int32_t i = 3; i < 68; ++i) many.push_back({i});
   EXPECT_THROW(toy_search(model, {}, {.required = many}), Error);

@@ -10,6 +10,7 @@
 #include "attend/base/error.h"
 #include "attend/metrics/bleu.h"
 #include "attend/models/config.h"
+#include "attend/search/options.h"
 #include "attend/train/options.h"
 
 namespace attend {
@@ -86,6 +87,11 @@ struct Choices<InferencePrecision> {
   static constexpr InferencePrecision kAll[] = {
       InferencePrecision::kAuto, InferencePrecision::kFloat32, InferencePrecision::kBFloat16,
       InferencePrecision::kInt8};
+};
+template <>
+struct Choices<LengthPenalty> {
+  static constexpr LengthPenalty kAll[] = {LengthPenalty::kGnmt, LengthPenalty::kAverage,
+                                           LengthPenalty::kNone};
 };
 template <>
 struct Choices<OptimizerKind> {

@@ -7,6 +7,7 @@
 #include "attend/base/error.h"
 #include "attend/base/log.h"
 #include "attend/cli/command.h"
+#include "attend/cli/constraint_files.h"
 #include "attend/cli/output.h"
 #include "attend/cli/status_line.h"
 #include "attend/cli/translator_options.h"
@@ -46,6 +47,7 @@ class TranslateCommand : public Command {
     options.add("input", input_, "Text to translate; .gz or not; - is standard input")
         .metavar("FILE");
     options.add("output", output_, "- is standard output").metavar("FILE");
+    constraints_.define(options);
     define_translator_options(options, translator_);
   }
 
@@ -64,6 +66,8 @@ class TranslateCommand : public Command {
       const std::vector<std::string> files = files_of_model(model);
       read.insert(read.end(), files.begin(), files.end());
     }
+    constraints_.require();
+    for (const std::string& path : constraints_.paths()) read.push_back(path);
     refuse_to_overwrite(output_, read);
   }
 
@@ -75,6 +79,7 @@ class TranslateCommand : public Command {
   std::vector<std::string> models_;
   std::string input_ = "-";
   std::string output_ = "-";
+  ConstraintFiles constraints_;
   TranslatorOptions translator_;
 };
 
@@ -93,6 +98,7 @@ void TranslateCommand::run(const OptionSet&) {
   TranslatorOptions settings = translator_;
   settings.workers = resolve_workers(translator_.workers);
   LineReader reader(input_);
+  const NextConstraints constraints = constraints_.open(reader);
   const Translator translator(std::vector<std::filesystem::path>(models_.begin(), models_.end()),
                               settings);
   Output output(output_);
@@ -106,15 +112,16 @@ void TranslateCommand::run(const OptionSet&) {
   const auto start = Clock::now();
   auto drawn = start;
   int64_t lines = 0;
-  const TranslationCounts counts =
-      translator.translate_stream(reader, [&](const Translation& translation) {
-        write(output, lines++, translation);
-        if (!status || Clock::now() - drawn < std::chrono::milliseconds(100)) return;
-        drawn = Clock::now();
-        const std::chrono::duration<double> passed = drawn - start;
-        status->show(fmt::format("{} lines, {:.0f} lines/s", lines,
-                                 static_cast<double>(lines) / passed.count()));
-      });
+  const auto sink = [&](const Translation& translation) {
+    write(output, lines++, translation);
+    if (!status || Clock::now() - drawn < std::chrono::milliseconds(100)) return;
+    drawn = Clock::now();
+    const std::chrono::duration<double> passed = drawn - start;
+    status->show(fmt::format("{} lines, {:.0f} lines/s", lines,
+                             static_cast<double>(lines) / passed.count()));
+  };
+  const TranslationCounts counts = translator.translate_stream(reader, sink, constraints);
+  constraints_.finish(reader);
   output.finish();
   status.reset();
   const std::chrono::duration<double> passed = Clock::now() - start;

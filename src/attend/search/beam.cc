@@ -12,8 +12,7 @@ namespace attend {
 namespace {
 
 constexpr int64_t kWidest = 128;  // tokens that are ranked, before all of them are the quicker way
-
-int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
+constexpr int64_t kNodesAtFirst = 512;
 
 /// The limits on an output's length: of what was asked for what can be had.
 struct Lengths {
@@ -56,7 +55,7 @@ Beam::Beam(const SearchRequest& request, int64_t longest, const SearchTokens& to
       prefix_(request.constraints.prefix),
       required_(request.constraints.required),
       group_size_(options.hypotheses() / options.beam_groups),
-      finished_each_(divide_up(options.n_best, options.beam_groups)),
+      finished_each_(options.sampling ? options.n_best : std::min(options.n_best, group_size_)),
       rules_(tokens, options),
       active_(static_cast<std::size_t>(options.hypotheses())),
       next_(active_.size()),
@@ -73,6 +72,8 @@ Beam::Beam(const SearchRequest& request, int64_t longest, const SearchTokens& to
   rules_.set_min_length(lengths.least);
   active_.front().token = tokens.bos;
   width_ = find_width();
+  nodes_.reserve(
+      static_cast<std::size_t>(std::min((max_length_ + 1) * options.hypotheses(), kNodesAtFirst)));
 }
 
 int64_t Beam::find_width() const {
@@ -119,10 +120,7 @@ void Beam::add_coverage(std::span<const StepScores> rows) {
 
 void Beam::force_prefix(const StepScores& row) {
   const int32_t token = prefix_[static_cast<std::size_t>(length_)];
-  if (token < 0 || std::cmp_greater_equal(token, row.all.size())) {
-    fail("a prefix has the token {}; the model's vocabulary has {}", token, row.all.size());
-  }
-  const float log_prob = row.all[static_cast<std::size_t>(token)];
+  const float log_prob = log_prob_of(row, token);
   extend({.rank_score = active_.front().rank_score + static_cast<double>(log_prob),
           .token = token,
           .token_log_prob = log_prob,
@@ -251,20 +249,27 @@ void Beam::drop_done_groups() {
 
 std::vector<Hypothesis> Beam::take_best() {
   if (groups_.size() == 1) return std::move(groups_.front().finished);
-  const auto by_score = [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; };
   std::vector<Hypothesis> best;
-  for (std::size_t rank = 0; std::cmp_less(rank, finished_each_); ++rank) {
-    std::vector<Hypothesis> round;
+  const auto drop_known = [&best](Group& group) {
+    const auto known = [&best](const Hypothesis& each) {
+      return std::ranges::find(best, each.tokens, &Hypothesis::tokens) != best.end();
+    };
+    std::erase_if(group.finished, known);
+    return group.finished.empty();
+  };
+  for (;;) {
+    // A round: each group gives its best one that is not there yet.
+    std::erase_if(groups_, drop_known);
+    if (groups_.empty()) break;
+    std::ranges::stable_sort(groups_, std::ranges::greater(),
+                             [](const Group& group) { return group.finished.front().score; });
     for (Group& group : groups_) {
-      if (rank < group.finished.size()) round.push_back(std::move(group.finished[rank]));
+      if (drop_known(group)) continue;
+      if (std::ssize(best) < options_.n_best) best.push_back(group.finished.front());
     }
-    std::ranges::stable_sort(round, by_score);
-    for (Hypothesis& each : round) {
-      const bool known = std::ranges::find(best, each.tokens, &Hypothesis::tokens) != best.end();
-      if (!known && std::ssize(best) < options_.n_best) best.push_back(std::move(each));
-    }
+    if (std::ssize(best) == options_.n_best) break;
   }
-  std::ranges::stable_sort(best, by_score);
+  std::ranges::stable_sort(best, std::ranges::greater(), &Hypothesis::score);
   return best;
 }
 

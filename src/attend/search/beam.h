@@ -70,8 +70,8 @@ class Beam {
   /// Takes the step: one a hypothesis, in order.
   void advance(std::span<const StepScores> rows);
   bool done() const { return done_; }
-  /// The n_best best, best first. Of several groups, the best of each come before the second best
-  /// of any, and no output twice.
+  /// The n_best best, best first. Of several groups: in rounds, in which each group gives the best
+  /// that is not there yet; fewer where they found the same.
   std::vector<Hypothesis> take_best();
 
  private:
@@ -93,6 +93,7 @@ class Beam {
   // What hypotheses are offered: beam_candidates.cc.
   std::span<const int32_t> history(std::size_t rank);
   std::span<const int32_t> ranked_tokens(const StepScores& row);
+  static float log_prob_of(const StepScores& row, int32_t token);
   Candidate candidate(std::size_t rank, int32_t token, float log_prob) const;
   double diversity_penalty(int32_t token) const;
   void look_at(std::size_t rank);

@@ -1,12 +1,14 @@
 #include <algorithm>
+#include <utility>
 
+#include "attend/base/error.h"
 #include "attend/search/beam.h"
 
 namespace attend {
 namespace {
 
 /// Of the i-th of the tokens that are ranked.
-float log_prob_of(const StepScores& row, std::span<const int32_t> tokens, std::size_t i) {
+float ranked_log_prob(const StepScores& row, std::span<const int32_t> tokens, std::size_t i) {
   return row.all.empty() ? row.log_probs[i] : row.all[static_cast<std::size_t>(tokens[i])];
 }
 
@@ -30,6 +32,15 @@ std::span<const int32_t> Beam::ranked_tokens(const StepScores& row) {
   if (row.all.empty()) return row.tokens.first(std::min(width, row.tokens.size()));
   best_tokens(row.all, width, ranked_);
   return ranked_;
+}
+
+/// Of a token that a constraint asks for.
+float Beam::log_prob_of(const StepScores& row, int32_t token) {
+  if (token < 0 || std::cmp_greater_equal(token, row.all.size())) {
+    fail("a prefix or a required phrase has the token {}; the model's vocabulary has {}", token,
+         row.all.size());
+  }
+  return row.all[static_cast<std::size_t>(token)];
 }
 
 Candidate Beam::candidate(std::size_t rank, int32_t token, float log_prob) const {
@@ -59,7 +70,7 @@ void Beam::offer(const StepScores& row, std::size_t rank) {
   const auto tokens = ranked_tokens(row);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (rules_.refuses(tokens[i])) continue;
-    candidates_.push_back(candidate(rank, tokens[i], log_prob_of(row, tokens, i)));
+    candidates_.push_back(candidate(rank, tokens[i], ranked_log_prob(row, tokens, i)));
   }
 }
 
@@ -69,13 +80,13 @@ void Beam::offer_required(const StepScores& row, std::size_t rank) {
   rules_.look_at(length_, tokens_so_far);
   required_.next_tokens(active_[rank].met, tokens_so_far, required_next_);
   for (const int32_t token : required_next_) {
-    add_banked(rank, candidate(rank, token, row.all[static_cast<std::size_t>(token)]));
+    add_banked(rank, candidate(rank, token, log_prob_of(row, token)));
   }
   const auto tokens = ranked_tokens(row);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (rules_.refuses(tokens[i])) continue;
     if (std::binary_search(required_next_.begin(), required_next_.end(), tokens[i])) continue;
-    add_banked(rank, candidate(rank, tokens[i], log_prob_of(row, tokens, i)));
+    add_banked(rank, candidate(rank, tokens[i], ranked_log_prob(row, tokens, i)));
   }
 }
 
@@ -104,7 +115,7 @@ void Beam::draw(const StepScores& row, std::size_t rank, int32_t sample) {
   };
   if (row.all.empty() || options_.sampling_top_k > 0) {
     const auto tokens = ranked_tokens(row);
-    for (std::size_t i = 0; i < tokens.size(); ++i) add(tokens[i], log_prob_of(row, tokens, i));
+    for (std::size_t i = 0; i < tokens.size(); ++i) add(tokens[i], ranked_log_prob(row, tokens, i));
   } else {
     for (std::size_t i = 0; i < row.all.size(); ++i) add(static_cast<int32_t>(i), row.all[i]);
   }

@@ -11,6 +11,7 @@
 #include "attend/data/text.h"
 #include "attend/data/tokenizer.h"
 #include "attend/search/ensemble.h"
+#include "attend/search/line_constraints.h"
 #include "attend/search/line_queue.h"
 #include "attend/search/long_lines.h"
 #include "attend/search/search_workers.h"
@@ -105,26 +106,32 @@ struct Translator::State {
         source_tokenizer(std::move(ensemble.source_tokenizer)),
         target_tokenizer(std::move(ensemble.target_tokenizer)),
         search(the_options.search),
-        workers(models, search_tokens(*source_tokenizer, *target_tokenizer), search,
-                worker_count(the_options), the_options.worker_memory) {}
+        tokens(with_suppressed(search_tokens(*source_tokenizer, *target_tokenizer),
+                               the_options.suppress, *target_tokenizer)),
+        workers(models, tokens, search, worker_count(the_options), the_options.worker_memory) {}
 
   int64_t max_length;
   std::vector<std::shared_ptr<const Transformer>> models;
   std::shared_ptr<const Tokenizer> source_tokenizer;
   std::shared_ptr<const Tokenizer> target_tokenizer;
   SearchOptions search;
+  SearchTokens tokens;
   SearchWorkers workers;
 
   std::vector<std::vector<int32_t>> prepare(const std::string& line, const std::string& where,
                                             TranslationCounts& counts) const;
   std::vector<std::vector<int32_t>> encode(std::string_view text, const std::string& where,
                                            TranslationCounts& counts) const;
-  bool add(const std::shared_ptr<LineQueue>& queue, std::vector<std::vector<int32_t>> pieces,
+  std::vector<SearchRequest> make_requests(std::vector<std::vector<int32_t>> pieces,
+                                           const LineConstraints& constraints,
+                                           const std::string& where) const;
+  bool add(const std::shared_ptr<LineQueue>& queue, std::vector<SearchRequest> pieces,
            int64_t most_cost, std::vector<SearchSentence>& sentences) const;
-  void add_all(const std::vector<std::string>& lines, const std::shared_ptr<LineQueue>& queue,
-               TranslationCounts& counts);
-  void read_all(LineReader& reader, const std::shared_ptr<LineQueue>& queue,
-                TranslationCounts& counts);
+  void add_all(const std::vector<std::string>& lines,
+               const std::vector<LineConstraints>& constraints,
+               const std::shared_ptr<LineQueue>& queue, TranslationCounts& counts);
+  void read_all(LineReader& reader, const NextConstraints& constraints,
+                const std::shared_ptr<LineQueue>& queue, TranslationCounts& counts);
   void warn_of_totals(const TranslationCounts& counts) const;
 };
 
@@ -164,45 +171,66 @@ void Translator::State::warn_of_totals(const TranslationCounts& counts) const {
   }
 }
 
+/// The first piece has the constraints.
+std::vector<SearchRequest> Translator::State::make_requests(
+    std::vector<std::vector<int32_t>> pieces, const LineConstraints& constraints,
+    const std::string& where) const {
+  std::vector<SearchRequest> requests;
+  for (std::vector<int32_t>& piece : pieces) {
+    requests.push_back({.source = std::move(piece), .constraints = {}});
+  }
+  if (!requests.empty() && !(constraints.prefix.empty() && constraints.required.empty())) {
+    requests[0].constraints = encode_constraints(constraints, *target_tokenizer, where);
+    check_request(requests[0], max_length - 1, tokens, search, where);
+  }
+  return requests;
+}
+
 /// Puts a line in the queue and its pieces in `sentences`; false where nobody waits for it.
 bool Translator::State::add(const std::shared_ptr<LineQueue>& queue,
-                            std::vector<std::vector<int32_t>> pieces, int64_t most_cost,
+                            std::vector<SearchRequest> pieces, int64_t most_cost,
                             std::vector<SearchSentence>& sentences) const {
   int64_t cost = 1;
-  for (const std::vector<int32_t>& piece : pieces) cost += search_cost(std::ssize(piece), search);
+  for (const SearchRequest& piece : pieces) cost += search_cost(piece, search);
   LineQueue::Line* line = queue->add(pieces.size(), cost, most_cost);
   if (line == nullptr) return false;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     auto done = [queue, line, i](std::vector<Hypothesis> best, const std::exception_ptr& error) {
       queue->finish_piece(*line, i, std::move(best), error);
     };
-    sentences.push_back(
-        {.request = {.source = std::move(pieces[i]), .constraints = {}}, .done = std::move(done)});
+    sentences.push_back({.request = std::move(pieces[i]), .done = std::move(done)});
   }
   return true;
 }
 
+/// constraints: one a line, or none at all.
 void Translator::State::add_all(const std::vector<std::string>& lines,
+                                const std::vector<LineConstraints>& constraints,
                                 const std::shared_ptr<LineQueue>& queue,
                                 TranslationCounts& counts) {
   std::vector<SearchSentence> sentences;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    add(queue, prepare(lines[i], fmt::format("line {}", i + 1), counts),
-        std::numeric_limits<int64_t>::max(), sentences);
+    const std::string where = fmt::format("line {}", i + 1);
+    auto requests = make_requests(prepare(lines[i], where, counts),
+                                  constraints.empty() ? LineConstraints() : constraints[i], where);
+    add(queue, std::move(requests), std::numeric_limits<int64_t>::max(), sentences);
     if (i + 1 < lines.size() && sentences.size() < kAddAtOnce) continue;
     workers.submit(std::exchange(sentences, {}));
   }
   queue->end();
 }
 
-void Translator::State::read_all(LineReader& reader, const std::shared_ptr<LineQueue>& queue,
+void Translator::State::read_all(LineReader& reader, const NextConstraints& constraints,
+                                 const std::shared_ptr<LineQueue>& queue,
                                  TranslationCounts& counts) {
   const int64_t most_cost = kGroupsInWork * workers.count() * search_budget(search);
   try {
     std::vector<SearchSentence> sentences;
     for (std::string line; reader.next(line);) {
       const std::string where = fmt::format("{}, line {}", reader.name(), reader.line_number());
-      if (!add(queue, prepare(line, where, counts), most_cost, sentences)) return;
+      auto requests = make_requests(prepare(line, where, counts),
+                                    constraints ? constraints() : LineConstraints(), where);
+      if (!add(queue, std::move(requests), most_cost, sentences)) return;
       workers.submit(std::exchange(sentences, {}));
     }
     queue->end();
@@ -250,9 +278,19 @@ int64_t Translator::workers() const { return state_->workers.count(); }
 
 std::vector<Translation> Translator::translate(const std::vector<std::string>& lines,
                                                TranslationCounts* counts) const {
+  return translate(lines, std::vector<LineConstraints>(), counts);
+}
+
+std::vector<Translation> Translator::translate(const std::vector<std::string>& lines,
+                                               const std::vector<LineConstraints>& constraints,
+                                               TranslationCounts* counts) const {
+  if (!constraints.empty() && constraints.size() != lines.size()) {
+    fail_usage("{} lines with constraints for {}; expected as many, or none", lines.size(),
+               constraints.size());
+  }
   const auto queue = std::make_shared<LineQueue>();
   TranslationCounts mine;
-  state_->add_all(lines, queue, mine);
+  state_->add_all(lines, constraints, queue, mine);
   std::vector<Translation> translations;
   translations.reserve(lines.size());
   while (const auto pieces = queue->next()) {
@@ -268,10 +306,11 @@ Translation Translator::translate_line(const std::string& line) const {
   return std::move(translate({line}).front());
 }
 
-TranslationCounts Translator::translate_stream(LineReader& reader, const Sink& sink) const {
+TranslationCounts Translator::translate_stream(LineReader& reader, const Sink& sink,
+                                               const NextConstraints& constraints) const {
   const auto queue = std::make_shared<LineQueue>();
   TranslationCounts read, counts;
-  std::thread reading([&] { state_->read_all(reader, queue, read); });
+  std::thread reading([&] { state_->read_all(reader, constraints, queue, read); });
   std::exception_ptr error;
   try {
     while (const auto pieces = queue->next()) {

@@ -19,6 +19,8 @@ class Transformer;  // models/transformer.h
 
 struct TranslatorOptions {
   SearchOptions search;
+  /// Words, phrases or pieces that never come, see with_suppressed.
+  std::vector<std::string> suppress;
   /// Threads, each with whole sentences of its own; 0: one a core.
   int64_t workers = 0;
   /// For models from a directory; a model in memory has its own.
@@ -55,6 +57,15 @@ struct TranslationCounts {
   int64_t target_tokens = 0;  ///< of the best translations
 };
 
+/// What the translation of one line must hold, as text.
+struct LineConstraints {
+  std::string prefix;                 ///< it begins with this; empty: with anything
+  std::vector<std::string> required;  ///< words or phrases that are somewhere in it
+};
+
+/// Gives what the translation of the next line must hold; see Translator::translate_stream.
+using NextConstraints = std::function<LineConstraints()>;
+
 /// Translates lines of text. Const and safe to use from many threads at once: all callers share its
 /// workers, and sentences of different callers may be searched together (contract 6: nobody can
 /// tell).
@@ -88,6 +99,11 @@ class Translator {
   /// Adds to `counts` where it is given. Warnings say "line N", from 1.
   std::vector<Translation> translate(const std::vector<std::string>& lines,
                                      TranslationCounts* counts = nullptr) const;
+  /// constraints: one a line. Of a line that is translated in pieces they are the first piece's; a
+  /// blank line's do not count. Throws Error, naming the line, where they cannot be met.
+  std::vector<Translation> translate(const std::vector<std::string>& lines,
+                                     const std::vector<LineConstraints>& constraints,
+                                     TranslationCounts* counts = nullptr) const;
   Translation translate_line(const std::string& line) const;
 
   /// Receives the translations one by one, in the order of the lines, on the caller's thread.
@@ -98,7 +114,10 @@ class Translator {
   /// returns. Warnings say "<reader's name>, line N". Where the reader or the sink throws, that
   /// comes out of here; after a reader's error all lines before it have been given to the sink.
   /// After a sink's error, this returns when the reader has given its next line.
-  TranslationCounts translate_stream(LineReader& reader, const Sink& sink) const;
+  /// `constraints`, where it is given, is called once for each line, after the reader and on its
+  /// thread; what it throws counts as a reader's error.
+  TranslationCounts translate_stream(LineReader& reader, const Sink& sink,
+                                     const NextConstraints& constraints = {}) const;
 
  private:
   struct State;
