@@ -9,42 +9,18 @@
 #include <thread>
 
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
 #include <unistd.h>
 
-#include "attend/base/log.h"
 #include "attend/data/text.h"
 #include "attend/io/model_directory.h"
 #include "tests/data/test_files.h"
 #include "tests/search/models.h"
+#include "tests/support/captured_log.h"
 
 namespace attend {
 namespace {
 
 using Lines = std::vector<std::string>;
-
-/// What reaches the log while this lives.
-class CapturedLog {
- public:
-  CapturedLog() : before_(logger().sinks()) {
-    logger().sinks() = {std::make_shared<spdlog::sinks::ostream_sink_mt>(stream_)};
-  }
-  CapturedLog(const CapturedLog&) = delete;
-  CapturedLog& operator=(const CapturedLog&) = delete;
-  ~CapturedLog() { logger().sinks() = before_; }
-
-  std::string text() const { return stream_.str(); }
-  std::size_t count(const std::string& part) const {
-    std::size_t found = 0;
-    const std::string all = text();
-    for (std::size_t at = 0; (at = all.find(part, at)) != std::string::npos; ++at) ++found;
-    return found;
-  }
-
- private:
-  std::ostringstream stream_;
-  std::vector<spdlog::sink_ptr> before_;
-};
 
 std::shared_ptr<const Tokenizer> tokenizer() {
   return {std::shared_ptr<const Tokenizer>(), &small_tokenizer()};

@@ -7,7 +7,6 @@
 
 #include "attend/base/error.h"
 #include "attend/base/log.h"
-#include "attend/base/worker_pool.h"
 #include "attend/data/text.h"
 #include "attend/data/tokenizer.h"
 #include "attend/search/ensemble.h"
@@ -15,42 +14,13 @@
 #include "attend/search/line_queue.h"
 #include "attend/search/long_lines.h"
 #include "attend/search/search_workers.h"
+#include "attend/search/text_model.h"
 
 namespace attend {
 namespace {
 
-constexpr int64_t kMostWorkers = 4096;
 constexpr int64_t kGroupsInWork = 8;  // a worker's, of a stream: lines read ahead to choose from
 constexpr std::size_t kAddAtOnce = 1024;  // lines that are encoded before the workers see them
-
-int64_t worker_count(const TranslatorOptions& options) {
-  if (options.workers > 0) return options.workers;
-  return available_cores();
-}
-
-SearchTokens search_tokens(const Tokenizer& source, const Tokenizer& target) {
-  return {.source_eos = source.eos_id(),
-          .bos = target.bos_id(),
-          .eos = target.eos_id(),
-          .suppressed = {target.unk_id()}};
-}
-
-void check_fit(const TransformerConfig& config, const Tokenizer& source, const Tokenizer& target) {
-  const auto check = [](const char* side, int64_t model, const Tokenizer& tokenizer) {
-    if (model != tokenizer.vocabulary_size()) {
-      fail("the model's {} vocabulary has {} tokens, but its tokenizer has {}", side, model,
-           tokenizer.vocabulary_size());
-    }
-    if (tokenizer.bos_id() < 0 || tokenizer.eos_id() < 0) {
-      fail("the {} tokenizer has no begin or no end of sentence; expected both", side);
-    }
-  };
-  check("source", config.source_vocabulary_size, source);
-  check("target", config.target_vocabulary_size, target);
-  if (config.max_length < 2) {
-    fail("the model's max_length is {}; translating takes 2 at least", config.max_length);
-  }
-}
 
 /// The i-th translation of a line: the i-th of each piece, or its last.
 Alternative join_pieces(const LineQueue::Pieces& pieces, std::size_t rank,
@@ -93,10 +63,7 @@ void add(const TranslationCounts& counts, TranslationCounts& to) {
 
 void TranslatorOptions::validate() const {
   search.validate();
-  if (workers < 0 || workers > kMostWorkers) {
-    fail_usage("workers: found {}, expected a whole number from 0, one a core, to {}", workers,
-               kMostWorkers);
-  }
+  check_workers(workers);
 }
 
 struct Translator::State {
@@ -108,7 +75,8 @@ struct Translator::State {
         search(the_options.search),
         tokens(with_suppressed(search_tokens(*source_tokenizer, *target_tokenizer),
                                the_options.suppress, *target_tokenizer)),
-        workers(models, tokens, search, worker_count(the_options), the_options.worker_memory) {}
+        workers(models, tokens, search, worker_count(the_options.workers),
+                the_options.worker_memory) {}
 
   int64_t max_length;
   std::vector<std::shared_ptr<const Transformer>> models;

@@ -1,0 +1,106 @@
+#include "attend/search/score.h"
+
+#include <gtest/gtest.h>
+
+#include "attend/base/error.h"
+#include "tests/search/models.h"
+#include "tests/search/reference_model.h"
+
+namespace attend {
+namespace {
+
+constexpr int64_t kVocabulary = 40;
+
+using Scores = std::vector<std::vector<float>>;
+
+Scores score_all(const Transformer& model, const std::vector<TokenPair>& pairs) {
+  use_one_thread_here();
+  MemoryPool memory;
+  Context context{.memory = &memory, .compute = model.compute()};
+  return score_tokens(model, context, pairs, {});
+}
+
+std::vector<TokenPair> random_pairs(int64_t count, uint64_t longest, uint64_t seed) {
+  const TokenSequences sources = random_sources(count, 0, longest, kVocabulary, seed);
+  const TokenSequences targets = random_sources(count, 0, longest, kVocabulary, seed + 1);
+  std::vector<TokenPair> pairs;
+  for (std::size_t i = 0; i < sources.size(); ++i) pairs.push_back({sources[i], targets[i]});
+  return pairs;
+}
+
+TEST(ScoreTokens, AreThoseOfAReferenceInDoublePrecision) {
+  const auto model = random_model(search_config(kVocabulary), DType::kFloat32, 11);
+  const testing::ReferenceModel reference(*model);
+  const std::vector<TokenPair> pairs = random_pairs(6, 9, 5);
+  const Scores found = score_all(*model, pairs);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const auto expected = reference.score(pairs[i].source, pairs[i].target).log_probs;
+    ASSERT_EQ(found[i].size(), pairs[i].target.size() + 1);
+    for (std::size_t t = 0; t < expected.size(); ++t) {
+      EXPECT_NEAR(static_cast<double>(found[i][t]), expected[t], 2e-4) << "token " << t;
+    }
+  }
+}
+
+// The search decodes token by token, with caches; scoring runs the decoder over whole targets.
+TEST(ScoreTokens, AddUpToWhatTheSearchSaysOfItsOutputs) {
+  for (const DType compute : {DType::kFloat32, DType::kBFloat16}) {
+    if (compute == DType::kBFloat16 && !has_bfloat16_arithmetic()) continue;
+    for (const TransformerConfig& config : search_configs(kVocabulary)) {
+      const auto model = random_model(config, compute, 5);
+      const TokenSequences sources = random_sources(10, 0, 20, kVocabulary, 2);
+      const auto hypotheses = search_all(*model, sources, {.n_best = 4});
+      for (std::size_t s = 0; s < sources.size(); ++s) {
+        for (const Hypothesis& hypothesis : hypotheses[s]) {
+          const Scores found = score_all(*model, {{sources[s], hypothesis.tokens}});
+          double sum = 0;
+          for (const float log_prob : found[0]) sum += static_cast<double>(log_prob);
+          const double tolerance = compute == DType::kFloat32
+                                       ? 1e-3
+                                       : 0.05 + 0.01 * static_cast<double>(found[0].size());
+          EXPECT_NEAR(sum, hypothesis.log_prob, tolerance);
+        }
+      }
+    }
+  }
+}
+
+TEST(Contract6Score, APairDependsOnNothingElse) {
+  for (const TransformerConfig& config : search_configs(kVocabulary)) {
+    const auto model = random_model(config, DType::kFloat32, 9);
+    std::vector<TokenPair> pairs = random_pairs(12, 30, 3);
+    const Scores together = score_all(*model, pairs);
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      EXPECT_EQ(score_all(*model, {pairs[i]})[0], together[i]) << "pair " << i;
+    }
+    std::reverse(pairs.begin(), pairs.end());
+    Scores backwards = score_all(*model, pairs);
+    std::reverse(backwards.begin(), backwards.end());
+    EXPECT_EQ(backwards, together);
+  }
+}
+
+TEST(ScoreTokens, OfManyRowsAreThoseOfFew) {
+  const auto model = random_model(search_config(kVocabulary), DType::kFloat32, 4);
+  const std::vector<TokenPair> pairs = random_pairs(40, 30, 8);  // several tiles of logits
+  const Scores found = score_all(*model, pairs);
+  ASSERT_EQ(found.size(), pairs.size());
+  EXPECT_EQ(found.back(), score_all(*model, {pairs.back()})[0]);
+}
+
+TEST(ScoreTokens, WhatIsTooLongOrNoNumberIsAnError) {
+  TransformerConfig config = search_config(kVocabulary);
+  config.max_length = 8;
+  const auto model = random_model(config, DType::kFloat32, 4);
+  const std::vector<int32_t> seven(7, 5), eight(8, 5);
+  EXPECT_EQ(score_all(*model, {{seven, seven}})[0].size(), 8U);
+  EXPECT_THROW(score_all(*model, {{seven, eight}}), Error);
+  EXPECT_THROW(score_all(*model, {{eight, seven}}), Error);
+  const Tensor& table = model->parameters().find("output_projection").master;
+  table.assign(std::vector<float>(static_cast<std::size_t>(table.count()), NAN));
+  model->parameters().refresh_compute();
+  EXPECT_THROW(score_all(*model, {{seven, seven}}), Error);
+}
+
+}  // namespace
+}  // namespace attend
