@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <nlohmann/json.hpp>
 
 #include "tests/cli/job.h"
 
@@ -47,7 +49,7 @@ TEST_F(ScoreJob, PrintsALineAPair) {
   const Finished tokens = score({"--source", source, "--target", target, "--token-scores"});
   const auto lines = lines_of(tokens.out);
   ASSERT_EQ(lines.size(), 5U);
-  EXPECT_EQ(lines[1], "0.000000 |||");
+  EXPECT_EQ(lines[1], "0.000000 ||| ");
   const auto normalized =
       numbers({"--source", source, "--target", target, "--score", "normalized"});
   const auto perplexity =
@@ -108,6 +110,94 @@ TEST_F(ScoreJob, WarningsNameTheLine) {
               HasSubstr("warning: " + source + " and " + target + ", line 2: replaced"));
 }
 
+TEST_F(ScoreJob, DetailsOfGivenPairs) {
+  const std::string source = folder_->file("s", "one two\n\n"),
+                    target = folder_->file("t", "ONE TWO SIX\n\n");
+  const std::vector<std::string> pair = {"--source", source, "--target", target};
+  const auto lines = lines_of(score(with(pair, {"--alignments", "--attention"})).out);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_THAT(lines[0], ContainsRegex("^-[0-9.]+ \\|\\|\\| [0-1]-0.* [0-9.]+,[0-9.]+"));
+  EXPECT_EQ(lines[1], "0.000000 |||  ||| ");
+  const auto objects = lines_of(
+      score(with(pair, {"--format", "json", "--score", "perplexity", "--token-scores"})).out);
+  ASSERT_EQ(objects.size(), 2U);
+  const auto first = nlohmann::json::parse(objects[0]), second = nlohmann::json::parse(objects[1]);
+  EXPECT_EQ(first.at("text"), "ONE TWO SIX");
+  const std::vector<double> scores = first.at("token_scores");
+  EXPECT_EQ(first.at("tokens").size(), scores.size());
+  EXPECT_NEAR(first.at("score"),
+              std::exp(-first.at("log_prob").get<double>() / static_cast<double>(scores.size())),
+              1e-3);
+  EXPECT_EQ(second.at("score"), 1);
+}
+
+TEST_F(ScoreJob, NBestListsAreScoredAndSorted) {
+  const std::string text = "one two three\n\nfour five\n";
+  const std::string source = folder_->file("s", text);
+  const std::string lists =
+      run({"translate", path("run"), "--n-best", "4", "--precision", "float32"}, text).out;
+  const Finished finished = run(
+      {"score", path("run"), "--source", source, "--n-best", "-", "--precision", "float32"}, lists);
+  ASSERT_EQ(finished.status, 0) << finished.err;
+  const auto given = lines_of(lists), scored = lines_of(finished.out);
+  ASSERT_EQ(scored.size(), given.size());
+  std::vector<std::string> kept;
+  double before = 0;
+  std::string index;
+  for (const std::string& line : scored) {
+    const std::size_t at = line.rfind(" ||| ");
+    kept.push_back(line.substr(0, at));
+    const double value = std::stod(line.substr(at + 5));
+    const std::string list = line.substr(0, line.find(' '));
+    if (list == index) EXPECT_LE(value, before);
+    EXPECT_GE(list, index);
+    index = list;
+    before = value;
+  }
+  EXPECT_TRUE(std::is_permutation(kept.begin(), kept.end(), given.begin(), given.end()));
+  // By the score that translate sorts by, the lists are sorted already.
+  const Finished again = run({"score", path("run"), "--source", source, "--n-best", "-",
+                              "--precision", "float32", "--score", "normalized"},
+                             lists);
+  const auto same = lines_of(again.out);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::string old = given[i].substr(given[i].rfind(' ') + 1);
+    EXPECT_NEAR(std::stod(same[i].substr(same[i].rfind(' ') + 1)), std::stod(old), 1e-2) << same[i];
+  }
+}
+
+TEST_F(ScoreJob, OtherFieldsOfAListAreKept) {
+  const std::string source = folder_->file("s", "one\ntwo\n");
+  const std::string lists = folder_->file(
+      "l", "1 ||| SEVEN SIX ||| LM0= -2 TM= 3 ||| -7.5 ||| 0-0\n1 ||| TWO |||\n1 ||| ONE\n");
+  const Finished finished = score({"--source", source, "--n-best", lists, "--score", "perplexity"});
+  ASSERT_EQ(finished.status, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("1 ||| SEVEN SIX ||| LM0= -2 TM= 3 ||| -7.5 ||| 0-0 ||| "));
+  EXPECT_THAT(finished.out, HasSubstr("1 ||| TWO ||| ||| "));
+  EXPECT_THAT(finished.out, HasSubstr("1 ||| ONE ||| "));
+  double before = 0;
+  for (const std::string& line : lines_of(finished.out)) {
+    const double value = std::stod(line.substr(line.rfind(' ') + 1));
+    EXPECT_GE(value, before) << "the least perplexity first";
+    before = value;
+  }
+}
+
+TEST_F(ScoreJob, BadListsAreNamed) {
+  const std::string source = folder_->file("s", "one\ntwo\n");
+  const auto error_of = [&](const std::string& lists) {
+    const Finished finished = score({"--source", source, "--n-best", folder_->file("l", lists)});
+    EXPECT_EQ(finished.status, 1);
+    return finished.err;
+  };
+  EXPECT_THAT(error_of("0 ||| ONE\nTWO\n"), HasSubstr("l, line 2: expected \"INDEX ||| TEXT\""));
+  EXPECT_THAT(error_of("x ||| ONE\n"), HasSubstr("l, line 1: expected"));
+  EXPECT_THAT(error_of("-1 ||| ONE\n"), HasSubstr("l, line 1: expected"));
+  EXPECT_THAT(error_of("99999999999999999999 ||| ONE\n"), HasSubstr("l, line 1: expected"));
+  EXPECT_THAT(error_of("1 ||| ONE\n0 ||| TWO\n"), HasSubstr("l, line 2: index 0 behind 1"));
+  EXPECT_THAT(error_of("2 ||| ONE\n"), HasSubstr("index 2, but " + source + " has 2 lines"));
+}
+
 TEST_F(ScoreJob, WrongCallsAreNamed) {
   const std::string text = folder_->file("s", "one\n");
   const auto refused = [&](const std::vector<std::string>& arguments, const std::string& message) {
@@ -117,6 +207,10 @@ TEST_F(ScoreJob, WrongCallsAreNamed) {
   };
   refused({"--target", text}, "--source FILE is missing");
   refused({"--source", text}, "--target FILE is missing");
+  refused({"--source", text, "--target", text, "--n-best", text}, "expected one of them");
+  refused({"--source", text, "--n-best", text, "--format", "json"}, "format: found json");
+  refused({"--source", text, "--target", text, "--alignments", "--alignment-layer", "2"},
+          "alignment_layer: found 2, expected from 1 to 1");
   refused({"--source", "-", "--target", "-"}, "both standard input");
   refused({"--source", text, "--target", text, "--output", text}, "is the same file as");
   refused({"--source", text, "--target", text, "--batch-tokens", "0"}, "batch_tokens: found 0");

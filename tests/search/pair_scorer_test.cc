@@ -55,7 +55,7 @@ TEST(PairScorer, AddsUpTheTokensItNames) {
     std::vector<std::string> pieces =
         small_tokenizer().encode_as_pieces(is_blank(pairs[i].target) ? "" : pairs[i].target);
     pieces.push_back("</s>");
-    EXPECT_EQ(answer.pieces, pieces);
+    EXPECT_EQ(answer.target_pieces, pieces);
     double sum = 0;
     for (const float log_prob : answer.token_log_probs) sum += static_cast<double>(log_prob);
     EXPECT_EQ(answer.log_prob, sum);
@@ -67,7 +67,7 @@ TEST(PairScorer, AddsUpTheTokensItNames) {
   EXPECT_EQ(counts.target_tokens, tokens);
   EXPECT_NEAR(counts.log_prob, all, 1e-9);
   EXPECT_NEAR(counts.perplexity(), std::exp(-all / static_cast<double>(tokens)), 1e-9);
-  EXPECT_TRUE(scorer().score({pairs[3]})[0].pieces.empty());
+  EXPECT_TRUE(scorer().score({pairs[3]})[0].target_pieces.empty());
 }
 
 TEST(Contract6PairScorer, ScoresDependNeitherOnBatchesNorOnWorkersNorOnOrder) {

@@ -17,7 +17,11 @@ Scores score_all(const Transformer& model, const std::vector<TokenPair>& pairs) 
   use_one_thread_here();
   MemoryPool memory;
   Context context{.memory = &memory, .compute = model.compute()};
-  return score_tokens(model, context, pairs, {});
+  Scores scores;
+  for (PairScores& each : score_pairs(model, context, pairs, {})) {
+    scores.push_back(std::move(each.log_probs));
+  }
+  return scores;
 }
 
 std::vector<TokenPair> random_pairs(int64_t count, uint64_t longest, uint64_t seed) {
@@ -28,7 +32,7 @@ std::vector<TokenPair> random_pairs(int64_t count, uint64_t longest, uint64_t se
   return pairs;
 }
 
-TEST(ScoreTokens, AreThoseOfAReferenceInDoublePrecision) {
+TEST(ScorePairs, AreThoseOfAReferenceInDoublePrecision) {
   const auto model = random_model(search_config(kVocabulary), DType::kFloat32, 11);
   const testing::ReferenceModel reference(*model);
   const std::vector<TokenPair> pairs = random_pairs(6, 9, 5);
@@ -43,7 +47,7 @@ TEST(ScoreTokens, AreThoseOfAReferenceInDoublePrecision) {
 }
 
 // The search decodes token by token, with caches; scoring runs the decoder over whole targets.
-TEST(ScoreTokens, AddUpToWhatTheSearchSaysOfItsOutputs) {
+TEST(ScorePairs, AddUpToWhatTheSearchSaysOfItsOutputs) {
   for (const DType compute : {DType::kFloat32, DType::kBFloat16}) {
     if (compute == DType::kBFloat16 && !has_bfloat16_arithmetic()) continue;
     for (const TransformerConfig& config : search_configs(kVocabulary)) {
@@ -65,6 +69,53 @@ TEST(ScoreTokens, AddUpToWhatTheSearchSaysOfItsOutputs) {
   }
 }
 
+TEST(ScorePairs, AttentionIsThatOfTheReference) {
+  const auto model = random_model(search_config(kVocabulary), DType::kFloat32, 11);
+  const testing::ReferenceModel reference(*model);
+  const std::vector<TokenPair> pairs = random_pairs(6, 9, 5);
+  Context context;
+  use_one_thread_here();
+  for (int64_t layer = 0; layer < 2; ++layer) {
+    const auto found =
+        score_pairs(*model, context, pairs, {}, {.log_probs = false, .attention_layer = layer});
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      const auto expected = reference.score(pairs[i].source, pairs[i].target)
+                                .attention[static_cast<std::size_t>(layer)];
+      EXPECT_TRUE(found[i].log_probs.empty());
+      ASSERT_EQ(found[i].attention.size(), expected.size());
+      for (std::size_t t = 0; t < expected.size(); ++t) {
+        ASSERT_EQ(found[i].attention[t].size(), expected[t].size());
+        for (std::size_t j = 0; j < expected[t].size(); ++j) {
+          EXPECT_NEAR(static_cast<double>(found[i].attention[t][j]), expected[t][j], 1e-5);
+        }
+      }
+    }
+  }
+}
+
+TEST(ScorePairs, EveryKindOfModelAttends) {
+  for (const TransformerConfig& config : search_configs(kVocabulary)) {
+    const auto model = random_model(config, DType::kFloat32, 6);
+    const std::vector<TokenPair> pairs = random_pairs(5, 12, 2);
+    Context context;
+    use_one_thread_here();
+    const auto plain = score_pairs(*model, context, pairs, {});
+    const auto probed = score_pairs(*model, context, pairs, {}, {.attention_layer = 1});
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      EXPECT_EQ(probed[i].log_probs, plain[i].log_probs) << "looking changes nothing";
+      EXPECT_TRUE(plain[i].attention.empty());
+      ASSERT_EQ(probed[i].attention.size(), pairs[i].target.size() + 1);
+      for (const std::vector<float>& row : probed[i].attention) {
+        ASSERT_EQ(row.size(), pairs[i].source.size() + 1);
+        EXPECT_NEAR(std::accumulate(row.begin(), row.end(), 0.0F), 1.0F, 1e-5F);
+      }
+      const auto alone =
+          score_pairs(*model, context, std::span(pairs).subspan(i, 1), {}, {.attention_layer = 1});
+      EXPECT_EQ(alone[0].attention, probed[i].attention) << "contract 6";
+    }
+  }
+}
+
 TEST(Contract6Score, APairDependsOnNothingElse) {
   for (const TransformerConfig& config : search_configs(kVocabulary)) {
     const auto model = random_model(config, DType::kFloat32, 9);
@@ -80,7 +131,7 @@ TEST(Contract6Score, APairDependsOnNothingElse) {
   }
 }
 
-TEST(ScoreTokens, OfManyRowsAreThoseOfFew) {
+TEST(ScorePairs, OfManyRowsAreThoseOfFew) {
   const auto model = random_model(search_config(kVocabulary), DType::kFloat32, 4);
   const std::vector<TokenPair> pairs = random_pairs(40, 30, 8);  // several tiles of logits
   const Scores found = score_all(*model, pairs);
@@ -88,7 +139,7 @@ TEST(ScoreTokens, OfManyRowsAreThoseOfFew) {
   EXPECT_EQ(found.back(), score_all(*model, {pairs.back()})[0]);
 }
 
-TEST(ScoreTokens, WhatIsTooLongOrNoNumberIsAnError) {
+TEST(ScorePairs, WhatIsTooLongOrNoNumberIsAnError) {
   TransformerConfig config = search_config(kVocabulary);
   config.max_length = 8;
   const auto model = random_model(config, DType::kFloat32, 4);

@@ -14,6 +14,8 @@
 #include "attend/data/tokenizer.h"
 #include "attend/data/utf8.h"
 #include "attend/kernels/gemm.h"
+#include "attend/search/answers.h"
+#include "attend/search/beam_search.h"
 #include "attend/search/load_model.h"
 #include "attend/search/score.h"
 #include "attend/search/text_model.h"
@@ -30,7 +32,7 @@ constexpr int64_t kPairsAtOnce = 64;  // that a worker tokenizes before it asks 
 struct Job {
   GivenPair pair;
   TokenPair tokens;
-  Alternative answer;
+  Answer answer;
   bool repaired = false;
   bool too_long = false;
   bool scored = false;  ///< there is something for the model to score
@@ -66,6 +68,7 @@ struct PairScorer::State {
         target(std::move(the_target)),
         options(the_options),
         tokens(search_tokens(*source, *target)),
+        answers(model, source, target, options.details),
         memory(static_cast<std::size_t>(worker_count(options.workers))),
         pool(worker_count(options.workers), [] { use_one_thread_here(); }) {}
 
@@ -74,6 +77,7 @@ struct PairScorer::State {
   std::shared_ptr<const Tokenizer> target;
   PairScorerOptions options;
   SearchTokens tokens;
+  AnswerMaker answers;
   std::vector<MemoryPool> memory;  ///< a worker's own
   WorkerPool pool;
 
@@ -82,7 +86,7 @@ struct PairScorer::State {
   void tokenize(Job& job) const;
   std::vector<Range> cut(const std::vector<Job>& window, std::vector<std::size_t>& order) const;
   void score_batch(std::vector<Job>& window, std::span<const std::size_t> batch, int64_t worker);
-  void finish(Job& job, std::vector<float> log_probs) const;
+  void finish(Job& job, PairScores scores) const;
   void report(const Job& job, ScoreCounts& counts) const;
 };
 
@@ -144,15 +148,12 @@ std::vector<Range> PairScorer::State::cut(const std::vector<Job>& window,
   return batches;
 }
 
-void PairScorer::State::finish(Job& job, std::vector<float> log_probs) const {
-  Alternative& answer = job.answer;
-  answer.tokens = std::ssize(log_probs);
-  for (const float log_prob : log_probs) answer.log_prob += static_cast<double>(log_prob);
+void PairScorer::State::finish(Job& job, PairScores scores) const {
+  Alternative& answer = job.answer.alternative;
+  answer.tokens = std::ssize(scores.log_probs);
+  for (const float log_prob : scores.log_probs) answer.log_prob += static_cast<double>(log_prob);
   answer.score = length_penalized(answer.log_prob, answer.tokens, options.length_penalty);
-  if (!options.details.tokens) return;
-  for (const int32_t token : job.tokens.target) answer.pieces.push_back(target->piece(token));
-  answer.pieces.push_back(target->piece(tokens.eos));
-  answer.token_log_probs = std::move(log_probs);
+  answers.add_details(job.tokens, std::move(scores), job.answer);
 }
 
 void PairScorer::State::score_batch(std::vector<Job>& window, std::span<const std::size_t> batch,
@@ -161,8 +162,8 @@ void PairScorer::State::score_batch(std::vector<Job>& window, std::span<const st
   pairs.reserve(batch.size());
   for (const std::size_t i : batch) pairs.push_back(window[i].tokens);
   Context context{.memory = &memory[static_cast<std::size_t>(worker)], .compute = model->compute()};
-  auto log_probs = score_tokens(*model, context, pairs, tokens);
-  for (std::size_t i = 0; i < batch.size(); ++i) finish(window[batch[i]], std::move(log_probs[i]));
+  auto scores = score_pairs(*model, context, pairs, tokens, answers.pass(true));
+  for (std::size_t i = 0; i < batch.size(); ++i) finish(window[batch[i]], std::move(scores[i]));
 }
 
 void PairScorer::State::score_window(std::vector<Job>& window) {
@@ -197,8 +198,8 @@ void PairScorer::State::report(const Job& job, ScoreCounts& counts) const {
         model->config().max_length - 1);
     return;
   }
-  counts.target_tokens += job.answer.tokens;
-  counts.log_prob += job.answer.log_prob;
+  counts.target_tokens += job.answer.alternative.tokens;
+  counts.log_prob += job.answer.alternative.log_prob;
 }
 
 PairScorer::PairScorer(const std::filesystem::path& directory, const PairScorerOptions& options) {
@@ -233,10 +234,10 @@ ScoreCounts PairScorer::score_stream(const Next& next, const Sink& sink) {
     state_->score_window(window);
     for (Job& job : window) {
       state_->report(job, counts);
-      if (job.too_long)
-        job.answer.score = job.answer.log_prob = -std::numeric_limits<double>::infinity();
-      job.answer.text = std::move(job.pair.target);
-      sink(job.answer);
+      Alternative& answer = job.answer.alternative;
+      if (job.too_long) answer.score = answer.log_prob = -std::numeric_limits<double>::infinity();
+      answer.text = std::move(job.pair.target);
+      sink(answer);
     }
   }
   if (counts.repaired > 0) {

@@ -49,8 +49,8 @@ void append_log_probs(const Tensor& logits, std::span<const int32_t> targets,
   }
 }
 
-std::vector<float> all_log_probs(const Transformer& model, Context& context, const Tensor& hidden,
-                                 std::span<const int32_t> targets) {
+void add_log_probs(const Transformer& model, Context& context, const Tensor& hidden,
+                   std::span<const int32_t> targets, std::vector<PairScores>& results) {
   std::vector<float> log_probs;
   log_probs.reserve(targets.size());
   for (int64_t row = 0; row < hidden.rows(); row += kLogitsTileRows) {
@@ -58,11 +58,27 @@ std::vector<float> all_log_probs(const Transformer& model, Context& context, con
     const Tensor logits =
         model.logits(context, Variable(hidden.slice_rows(row, end), hidden.dtype()));
     const ProfileScope scope("token scores");
-    append_log_probs(
-        logits, targets.subspan(static_cast<std::size_t>(row), static_cast<std::size_t>(end - row)),
-        log_probs);
+    const auto first = static_cast<std::size_t>(row), count = static_cast<std::size_t>(end - row);
+    append_log_probs(logits, targets.subspan(first, count), log_probs);
   }
-  return log_probs;
+  auto next = log_probs.begin();
+  for (PairScores& result : results) {
+    const auto end = next + std::ssize(result.log_probs);
+    std::copy(next, end, result.log_probs.begin());
+    next = end;
+  }
+}
+
+void add_attention(const Tensor& weights, std::span<const TokenPair> pairs,
+                   std::vector<PairScores>& results) {
+  const float* next = weights.data<float>();
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    for (std::size_t row = 0; row <= pairs[i].target.size(); ++row) {
+      const float* end = next + pairs[i].source.size() + 1;
+      results[i].attention.emplace_back(next, end);
+      next = end;
+    }
+  }
 }
 
 }  // namespace
@@ -71,12 +87,13 @@ int64_t score_cost(const TokenPair& pair) {
   return std::ssize(pair.source) + std::ssize(pair.target) + 2;
 }
 
-std::vector<std::vector<float>> score_tokens(const Transformer& model, Context& context,
-                                             std::span<const TokenPair> pairs,
-                                             const SearchTokens& tokens) {
+std::vector<PairScores> score_pairs(const Transformer& model, Context& context,
+                                    std::span<const TokenPair> pairs, const SearchTokens& tokens,
+                                    const ForcedPass& pass) {
   check_lengths(model, pairs);
   SequenceBuilder sources, inputs;
   std::vector<int32_t> targets;
+  std::vector<PairScores> results;
   for (const TokenPair& pair : pairs) {
     sources.add(pair.source);
     sources.add({tokens.source_eos});
@@ -86,18 +103,14 @@ std::vector<std::vector<float>> score_tokens(const Transformer& model, Context& 
     inputs.end_sequence();
     targets.insert(targets.end(), pair.target.begin(), pair.target.end());
     targets.push_back(tokens.eos);
+    results.push_back({.log_probs = std::vector<float>(pass.log_probs ? pair.target.size() + 1 : 0),
+                       .attention = {}});
   }
   const EncoderOutput memory = model.encode(context, std::move(sources).batch());
-  const Tensor hidden = model.decode(context, std::move(inputs).batch(), memory).value();
-  const std::vector<float> log_probs = all_log_probs(model, context, hidden, targets);
-
-  std::vector<std::vector<float>> results;
-  auto next = log_probs.begin();
-  for (const TokenPair& pair : pairs) {
-    const auto end = next + std::ssize(pair.target) + 1;
-    results.emplace_back(next, end);
-    next = end;
-  }
+  AttentionProbe probe{.layer = pass.attention_layer, .weights = {}};
+  const Tensor hidden = model.decode(context, std::move(inputs).batch(), memory, &probe).value();
+  if (pass.log_probs) add_log_probs(model, context, hidden, targets, results);
+  if (pass.attention_layer >= 0) add_attention(probe.weights, pairs, results);
   return results;
 }
 

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-#include "attend/search/beam_search.h"
+#include "attend/models/config.h"
+#include "attend/search/hypothesis.h"
 
 namespace attend {
 
