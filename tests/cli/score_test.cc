@@ -149,21 +149,14 @@ TEST_F(ScoreJob, NBestListsAreScoredAndSorted) {
     kept.push_back(line.substr(0, at));
     const double value = std::stod(line.substr(at + 5));
     const std::string list = line.substr(0, line.find(' '));
-    if (list == index) EXPECT_LE(value, before);
+    if (list == index) {
+      EXPECT_LE(value, before);
+    }
     EXPECT_GE(list, index);
     index = list;
     before = value;
   }
   EXPECT_TRUE(std::is_permutation(kept.begin(), kept.end(), given.begin(), given.end()));
-  // By the score that translate sorts by, the lists are sorted already.
-  const Finished again = run({"score", path("run"), "--source", source, "--n-best", "-",
-                              "--precision", "float32", "--score", "normalized"},
-                             lists);
-  const auto same = lines_of(again.out);
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const std::string old = given[i].substr(given[i].rfind(' ') + 1);
-    EXPECT_NEAR(std::stod(same[i].substr(same[i].rfind(' ') + 1)), std::stod(old), 1e-2) << same[i];
-  }
 }
 
 TEST_F(ScoreJob, OtherFieldsOfAListAreKept) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/job.h"
@@ -101,10 +102,10 @@ TEST_F(Contract1Interactive, ATerminalIsPromptedAndAnswered) {
   const std::string answer = translate({}, "one two\n").out;
   const Finished seen = converse({"translate", path("run")}, "> ", {"one two", "", "one two"});
   EXPECT_EQ(seen.status, 0) << seen.out;
-  std::string line = answer;
-  line.insert(line.size() - 1, "\r");
+  const std::string line = answer.substr(0, answer.size() - 1) + "\r\n";
   // The terminal echoes what is typed; the empty line has an empty answer.
-  const std::string expected = "> one two\r\n" + line + "> \r\n\r\n> one two\r\n" + line + "> \r\n";
+  const std::string expected =
+      fmt::format("> one two\r\n{0}> \r\n\r\n> one two\r\n{0}> \r\n", line);
   EXPECT_THAT(seen.out, HasSubstr("Ctrl-D ends\r\n" + expected));
   EXPECT_THAT(seen.out, ContainsRegex("3 lines, [0-9]+ tokens? in "));
 }
