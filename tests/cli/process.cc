@@ -119,6 +119,25 @@ Finished run_on_terminal(const std::vector<std::string>& arguments) {
   return {status, contents_of(out), drawn};
 }
 
+Finished converse(const std::vector<std::string>& arguments, const std::string& prompt,
+                  const std::vector<std::string>& lines) {
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) become_attend(arguments);
+  std::string seen;
+  std::size_t next = 0;
+  char buffer[4096];
+  for (ssize_t count; (count = read(terminal, buffer, sizeof(buffer))) > 0;) {
+    seen.append(buffer, static_cast<size_t>(count));
+    if (!seen.ends_with(prompt) || next > lines.size()) continue;
+    const std::string typed = next < lines.size() ? lines[next] + "\n" : "\x04";
+    ++next;
+    if (write(terminal, typed.data(), typed.size()) < 0) break;
+  }
+  close(terminal);
+  return {wait_for(child), seen, ""};
+}
+
 TemporaryFolder::TemporaryFolder() {
   std::string pattern = std::filesystem::temp_directory_path() / "attend-cli-XXXXXX";
   path_ = mkdtemp(pattern.data());

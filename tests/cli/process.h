@@ -19,6 +19,11 @@ Finished run(const std::vector<std::string>& arguments, const std::string& input
 /// Runs it with a terminal of 100 columns for its stderr, which `err` is what was drawn on.
 Finished run_on_terminal(const std::vector<std::string>& arguments);
 
+/// Runs it with a terminal for all its streams, on which somebody waits for `prompt`, types a line,
+/// waits again, and, after the last line, ends the input with Ctrl-D. `out` is what was seen.
+Finished converse(const std::vector<std::string>& arguments, const std::string& prompt,
+                  const std::vector<std::string>& lines);
+
 /// Runs it with an address space of so many bytes at most.
 Finished run_in_memory(const std::vector<std::string>& arguments, size_t bytes);
 

@@ -141,6 +141,46 @@ TEST(AdditiveAttention, CausalQueriesDoNotReadTheFuture) {
   });
 }
 
+// The weights of one head, times the values, are the output; so they are in the right places.
+TEST(AdditiveAttention, WeightsAreThoseOfTheOutput) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    const Batch batch(1, 5, 4, {3, 1, 20}, {7, 2, 33}, dtype);
+    const Tensor weights({count_weights(batch.shape)}, DType::kFloat32);
+    for_each_target([&] {
+      batch.forward();
+      additive_attention_weights(batch.shape, batch.q, batch.k, batch.w, weights);
+      const std::vector<float> found = weights.to_vector(), values = batch.v.to_vector();
+      std::vector<double> expected;
+      std::size_t at = 0;
+      for (std::size_t s = 0; s < 3; ++s) {
+        for (int64_t row = batch.query_offsets[s]; row < batch.query_offsets[s + 1]; ++row) {
+          std::vector<double> out(4);
+          for (int64_t key = batch.key_offsets[s]; key < batch.key_offsets[s + 1]; ++key, ++at) {
+            for (std::size_t c = 0; c < 4; ++c) {
+              out[c] += static_cast<double>(found[at]) *
+                        static_cast<double>(values[static_cast<std::size_t>(key) * 4 + c]);
+            }
+          }
+          expected.insert(expected.end(), out.begin(), out.end());
+        }
+      }
+      EXPECT_EQ(at, found.size());
+      EXPECT_LT(relative_error(batch.out.to_vector(), expected),
+                dtype == DType::kFloat32 ? 5e-6 : 3e-3);
+    });
+  }
+}
+
+TEST(AdditiveAttention, HeadsHaveAMean) {
+  const std::vector<int64_t> queries{0, 1, 3}, keys{0, 2, 3};
+  const AttentionShape shape{2, 1, 1, queries, keys, false, 1.0F, {}};
+  const Tensor weights = Tensor::from({0.25F, 0.75F, 0.75F, 0.25F, 1, 1, 1, 0}, {8});
+  const Tensor mean({4}, DType::kFloat32);
+  mean_over_heads(shape, weights, mean);
+  EXPECT_EQ(mean.to_vector(), (std::vector<float>{0.5F, 0.5F, 1, 0.5F}));
+  EXPECT_THROW(mean_over_heads(shape, weights, weights), Error);
+}
+
 TEST(AdditiveAttention, RefusesAnotherScoreVector) {
   Batch batch(2, 8, 8, {2}, {2}, DType::kFloat32);
   batch.w = Tensor::zeros({2, 7}, DType::kFloat32);

@@ -116,6 +116,23 @@ Variable cross_attention(Context& context, const AttentionSettings& settings, co
   return result;
 }
 
+Tensor cross_attention_weights(Context& context, const AttentionSettings& settings,
+                               const Variable& q, const Variable& kv) {
+  const ProfileScope scope("attention weights");
+  const AttentionShape shape = shape_of(settings, {});
+  const Slices in = slice_cross(settings, q.value(), kv.value());
+  const int64_t count = count_weights(shape);
+  const Tensor weights = context.tensor({count}, DType::kFloat32);
+  const Tensor mean = context.tensor({count / settings.heads}, DType::kFloat32);
+  if (settings.score_vector == nullptr) {
+    attention_weights(shape, in.q, in.k, weights);
+  } else {
+    additive_attention_weights(shape, in.q, in.k, settings.score_vector->master, weights);
+  }
+  mean_over_heads(shape, weights, mean);
+  return mean;
+}
+
 void rotate(Context& context, const Variable& x,
             std::shared_ptr<const std::vector<int32_t>> positions, int64_t columns, int64_t heads) {
   const ProfileScope scope("rotary forward");

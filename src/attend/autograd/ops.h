@@ -66,6 +66,11 @@ Variable self_attention(Context& context, const AttentionSettings& settings, con
 Variable cross_attention(Context& context, const AttentionSettings& settings, const Variable& q,
                          const Variable& kv);
 
+/// What cross_attention weighs by, mean over heads: float32, [queries, keys] of each sequence, one
+/// after the other. No gradients.
+Tensor cross_attention_weights(Context& context, const AttentionSettings& settings,
+                               const Variable& q, const Variable& kv);
+
 /// Turns the first `columns` columns of x (queries and keys, `heads` heads in all) by their rotary
 /// positions, in place.
 void rotate(Context& context, const Variable& x,

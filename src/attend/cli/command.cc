@@ -103,6 +103,7 @@ std::vector<std::unique_ptr<Command>> make_commands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(make_train_command());
   commands.push_back(make_translate_command());
+  commands.push_back(make_score_command());
   commands.push_back(make_evaluate_command());
   commands.push_back(make_tokenizer_train_command());
   commands.push_back(make_tokenizer_encode_command());

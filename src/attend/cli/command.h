@@ -47,6 +47,7 @@ std::vector<std::unique_ptr<Command>> make_commands();
 
 std::unique_ptr<Command> make_train_command();
 std::unique_ptr<Command> make_translate_command();
+std::unique_ptr<Command> make_score_command();
 std::unique_ptr<Command> make_evaluate_command();
 std::unique_ptr<Command> make_tokenizer_train_command();
 std::unique_ptr<Command> make_tokenizer_encode_command();

@@ -6,6 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/log.h"
+#include "attend/cli/answer_format.h"
 #include "attend/cli/command.h"
 #include "attend/cli/constraint_files.h"
 #include "attend/cli/output.h"
@@ -32,7 +33,10 @@ class TranslateCommand : public Command {
     return "One line comes out for each line that goes in, in the same order. With --n-best above "
            "1 there are\nup to as many, each \"INDEX ||| TRANSLATION ||| SCORE\": the index counts "
            "lines from 0, the best\ncomes first, and the score is log P / ((5 + |Y|) / 6)^alpha, "
-           "with natural logarithms and alpha the\nlength penalty.\n\n"
+           "with natural logarithms and alpha the\nlength penalty. What else is asked for follows "
+           "behind \" ||| \": token scores, alignments (Pharaoh:\nSOURCE-TARGET words from 0), "
+           "attention (a token's weights with commas). docs/scoring.md says more.\n\n"
+           "On a terminal each line is answered as it is typed; Ctrl-D ends.\n\n"
            "Example\n  attend translate --model runs/m30k < test.en > test.out";
   }
 
@@ -49,6 +53,7 @@ class TranslateCommand : public Command {
     options.add("output", output_, "- is standard output").metavar("FILE");
     constraints_.define(options);
     define_translator_options(options, translator_);
+    format_.define(options, translator_.details);
   }
 
   void resolve(const OptionSet& options, const Assignments& config,
@@ -81,16 +86,34 @@ class TranslateCommand : public Command {
   std::string output_ = "-";
   ConstraintFiles constraints_;
   TranslatorOptions translator_;
+  AnswerFormat format_;
+};
+
+/// Asks for the next line where a person types it and sees the answer.
+class Prompt {
+ public:
+  Prompt(Output& output, bool shown) : output_(output), shown_(shown) { show("> "); }
+  /// After an answer.
+  void again() const { show("> "); }
+  /// Behind the last one, so that the shell's own prompt gets a line to itself.
+  void end() const { show("\n"); }
+
+ private:
+  void show(std::string_view text) const {
+    if (!shown_) return;
+    output_.write(text);
+    output_.flush();
+  }
+  Output& output_;
+  bool shown_;
 };
 
 void TranslateCommand::write(Output& output, int64_t index, const Translation& translation) const {
-  if (translator_.search.n_best == 1) {
-    output.write_line(translation.text());
-  } else {
-    for (const Alternative& each : translation.alternatives) {
-      output.write_line(fmt::format("{} ||| {} ||| {:.6f}", index, each.text, each.score));
-    }
-  }
+  const bool several = translator_.search.n_best > 1;
+  const DetailOptions& details = translator_.details;
+  output.write_line(format_.format == OutputFormat::kJson
+                        ? json_line(index, translation, several, details)
+                        : text_lines(index, translation, several, details));
   output.flush();
 }
 
@@ -102,18 +125,20 @@ void TranslateCommand::run(const OptionSet&) {
   const Translator translator(std::vector<std::filesystem::path>(models_.begin(), models_.end()),
                               settings);
   Output output(output_);
-  if (input_ == "-" && isatty(STDIN_FILENO) != 0) {
-    logger().info("type a line to translate; Ctrl-D ends");
-  }
+  const bool typed = input_ == "-" && isatty(STDIN_FILENO) != 0;
+  const bool seen = output_ == "-" && isatty(STDOUT_FILENO) != 0;
+  if (typed) logger().info("type a line to translate; Ctrl-D ends");
+  const Prompt prompt(output, typed && seen);
   // Not over the translations, where they go to the terminal as well.
   std::optional<StatusLine> status;
-  if (output_ != "-" || isatty(STDOUT_FILENO) == 0) status.emplace();
+  if (!seen) status.emplace();
 
   const auto start = Clock::now();
   auto drawn = start;
   int64_t lines = 0;
   const auto sink = [&](const Translation& translation) {
     write(output, lines++, translation);
+    prompt.again();
     if (!status || Clock::now() - drawn < std::chrono::milliseconds(100)) return;
     drawn = Clock::now();
     const std::chrono::duration<double> passed = drawn - start;
@@ -122,6 +147,7 @@ void TranslateCommand::run(const OptionSet&) {
   };
   const TranslationCounts counts = translator.translate_stream(reader, sink, constraints);
   constraints_.finish(reader);
+  prompt.end();
   output.finish();
   status.reset();
   const std::chrono::duration<double> passed = Clock::now() - start;

@@ -62,16 +62,16 @@ void ParallelFiles::check() const {
   }
 }
 
-ParallelReader::ParallelReader(const ParallelFiles& files, bool skip_bad_lines)
+ParallelReader::ParallelReader(const ParallelFiles& files, bool skip_bad_lines, TextUse use)
     : skip_bad_lines_(skip_bad_lines) {
-  files.refuse_pipes();
-  constexpr ReadOptions kOptions{.refuse_binary = true};
+  if (use == TextUse::kLearning) files.refuse_pipes();
+  const ReadOptions options{.refuse_binary = use == TextUse::kLearning};
   if (!files.tsv.empty()) {
-    source_ = std::make_unique<LineReader>(files.tsv, kOptions);
+    source_ = std::make_unique<LineReader>(files.tsv, options);
     return;
   }
-  source_ = std::make_unique<LineReader>(files.source, kOptions);
-  target_ = std::make_unique<LineReader>(files.target, kOptions);
+  source_ = std::make_unique<LineReader>(files.source, options);
+  target_ = std::make_unique<LineReader>(files.target, options);
 }
 
 bool ParallelReader::next(std::string& source, std::string& target) {
@@ -87,8 +87,9 @@ bool ParallelReader::next_of_two(std::string& source, std::string& target) {
   if (has_source == has_target) return has_source;
   const int64_t source_lines = count_lines(*source_), target_lines = count_lines(*target_);
   fail(
-      "{} has {} lines but {} has {}; the two files of a corpus must have equally many, line by "
-      "line a translation of each other",
+      "{} has {} lines but {} has {}; the two must have equally many, line by line a translation "
+      "of "
+      "each other",
       source_->name(), source_lines, target_->name(), target_lines);
 }
 

@@ -32,12 +32,16 @@ struct ParallelFiles {
   void check() const;
 };
 
+/// What text is read for. Text to learn from is read more than once and must be text: pipes and
+/// binary files are refused. Text to work on is read once, and carried whatever it is.
+enum class TextUse { kLearning, kWork };
+
 /// Reads a parallel corpus pair by pair (contract 8).
 class ParallelReader {
  public:
-  /// `skip_bad_lines`: leave out and count TSV lines without exactly one tab. Throws Error as
-  /// ParallelFiles::refuse_pipes.
-  ParallelReader(const ParallelFiles& files, bool skip_bad_lines);
+  /// `skip_bad_lines`: leave out and count TSV lines without exactly one tab. Throws Error, of text
+  /// to learn from, as ParallelFiles::refuse_pipes.
+  ParallelReader(const ParallelFiles& files, bool skip_bad_lines, TextUse use = TextUse::kLearning);
 
   /// The next pair; false at the end. Throws Error: one file has more lines than the other (naming
   /// both files and both counts), or a TSV line without exactly one tab (naming file and line).

@@ -88,6 +88,16 @@ void Forward(const AttentionShape& shape, const Tensor& q, const Tensor& k, cons
   }
 }
 
+void Weights(const AttentionShape& shape, const Tensor& q, const Tensor& k,
+             const Tensor& score_vector, float* out) {
+  const AdditiveScore score{score_vector, nullptr, shape.scale};
+  if (q.dtype() == DType::kFloat32) {
+    WeighHeads<float>(shape, q, k, score, out);
+  } else {
+    WeighHeads<BFloat16>(shape, q, k, score, out);
+  }
+}
+
 void Backward(const AttentionShape& shape, const Tensor& q, const Tensor& k, const Tensor& v,
               const Tensor& score_vector, const Tensor& d_out, const Tensor& d_q, const Tensor& d_k,
               const Tensor& d_v, const Tensor& d_score_vector) {
@@ -110,6 +120,7 @@ namespace {
 
 HWY_EXPORT(Forward);
 HWY_EXPORT(Backward);
+HWY_EXPORT(Weights);
 
 }  // namespace
 
@@ -134,6 +145,14 @@ void additive_attention_backward(const AttentionShape& shape, const Tensor& q, c
   check_gradients(kWhat, shape, q, k, v, d_out, d_q, d_k, d_v);
   HWY_DYNAMIC_DISPATCH(Backward)
   (shape, q, k, v, score_vector, d_out, d_q, d_k, d_v, d_score_vector);
+}
+
+void additive_attention_weights(const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                                const Tensor& score_vector, const Tensor& weights) {
+  constexpr const char* kWhat = "additive_attention_weights";
+  check_matrix(kWhat, "score_vector", score_vector, shape.heads, shape.key_width, DType::kFloat32);
+  check_weights(kWhat, shape, q, k, weights);
+  HWY_DYNAMIC_DISPATCH(Weights)(shape, q, k, score_vector, weights.data<float>());
 }
 
 }  // namespace attend

@@ -18,4 +18,8 @@ void additive_attention_backward(const AttentionShape& shape, const Tensor& q, c
                                  const Tensor& d_q, const Tensor& d_k, const Tensor& d_v,
                                  const Tensor& d_score_vector);
 
+/// As attention_weights.
+void additive_attention_weights(const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                                const Tensor& score_vector, const Tensor& weights);
+
 }  // namespace attend

@@ -53,37 +53,12 @@ void Backward(const AttentionShape& shape, const Tensor& q, const Tensor& k, con
   }
 }
 
-template <typename T>
-void WeightsAs(const AttentionShape& shape, const Tensor& q, const Tensor& k, float* out) {
-  const DotScore score{shape.key_width, shape.scale};
-  const HeadScratch scratch = MakeScratch(shape, false);
-  ForHeads(shape, [&](std::size_t s, int64_t head) HWY_ATTR {
-    const int64_t first_key = shape.key_offsets[s];
-    const int64_t keys = shape.key_offsets[s + 1] - first_key;
-    const HeadRows<T> queries(q, shape.query_offsets[s], head * shape.key_width);
-    PackRows(HeadRows<T>(k, first_key, head * shape.key_width), keys, shape.key_width, scratch.keys,
-             scratch.key_stride);
-    ForQueryBlocks(shape, s, scratch.query_block, [&](const QueryBlock& block) HWY_ATTR {
-      TransposeRows(queries.from(block.first_query), block.queries, shape.key_width,
-                    score.query_scale(), scratch.queries, block.stride);
-      score.Scores(head, block, scratch);
-      Softmax(block, scratch.scores, scratch.sums);
-      for (int64_t i = 0; i < block.queries; ++i) {
-        const int64_t seen = block.seen(i);
-        for (int64_t j = 0; j < seen; ++j) {
-          *out++ = scratch.scores[j * block.stride + i] * scratch.sums[i];
-        }
-        out = std::fill_n(out, keys - seen, 0.0F);
-      }
-    });
-  });
-}
-
 void Weights(const AttentionShape& shape, const Tensor& q, const Tensor& k, float* out) {
+  const DotScore score{shape.key_width, shape.scale};
   if (q.dtype() == DType::kFloat32) {
-    WeightsAs<float>(shape, q, k, out);
+    WeighHeads<float>(shape, q, k, score, out);
   } else {
-    WeightsAs<BFloat16>(shape, q, k, out);
+    WeighHeads<BFloat16>(shape, q, k, score, out);
   }
 }
 
@@ -93,8 +68,6 @@ void Weights(const AttentionShape& shape, const Tensor& q, const Tensor& k, floa
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "attend/base/error.h"
-
 namespace attend {
 namespace {
 
@@ -124,16 +97,7 @@ void attention_backward(const AttentionShape& shape, const Tensor& q, const Tens
 void attention_weights(const AttentionShape& shape, const Tensor& q, const Tensor& k,
                        const Tensor& weights) {
   constexpr const char* kWhat = "attention_weights";
-  check_queries_and_keys(kWhat, shape, q, k);
-  int64_t count = 0;
-  for (std::size_t s = 0; s + 1 < shape.query_offsets.size(); ++s) {
-    count += shape.heads * (shape.query_offsets[s + 1] - shape.query_offsets[s]) *
-             (shape.key_offsets[s + 1] - shape.key_offsets[s]);
-  }
-  if (weights.count() != count || weights.dtype() != DType::kFloat32 || !weights.contiguous()) {
-    fail("{}: weights is {} {}, expected {} contiguous float32 numbers", kWhat,
-         name_of(weights.dtype()), to_string(weights.shape()), count);
-  }
+  check_weights(kWhat, shape, q, k, weights);
   HWY_DYNAMIC_DISPATCH(Weights)(shape, q, k, weights.data<float>());
 }
 

@@ -42,8 +42,11 @@ void attention_backward(const AttentionShape& shape, const Tensor& q, const Tens
                         const Tensor& d_v);
 
 /// The attention weights themselves, without dropout, for looking at: weights is float32 and holds
-/// [heads, queries, keys] for each sequence, one sequence after the other.
+/// [heads, queries, keys] for each sequence, one sequence after the other; count_weights of them.
 void attention_weights(const AttentionShape& shape, const Tensor& q, const Tensor& k,
                        const Tensor& weights);
+int64_t count_weights(const AttentionShape& shape);
+/// Their mean over the heads: float32 [queries, keys] for each sequence, a row's sum being 1.
+void mean_over_heads(const AttentionShape& shape, const Tensor& weights, const Tensor& mean);
 
 }  // namespace attend

@@ -65,6 +65,44 @@ void check_gradients(const char* what, const AttentionShape& shape, const Tensor
   check_matrix(what, "d_v", d_v, v.rows(), v.columns(), q.dtype());
 }
 
+int64_t count_weights(const AttentionShape& shape) {
+  int64_t count = 0;
+  for (std::size_t s = 0; s + 1 < shape.query_offsets.size(); ++s) {
+    count += (shape.query_offsets[s + 1] - shape.query_offsets[s]) *
+             (shape.key_offsets[s + 1] - shape.key_offsets[s]);
+  }
+  return shape.heads * count;
+}
+
+void check_weights(const char* what, const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                   const Tensor& weights) {
+  check_queries_and_keys(what, shape, q, k);
+  const int64_t count = count_weights(shape);
+  if (weights.count() != count || weights.dtype() != DType::kFloat32 || !weights.contiguous()) {
+    fail("{}: weights is {} {}, expected {} contiguous float32 numbers", what,
+         name_of(weights.dtype()), to_string(weights.shape()), count);
+  }
+}
+
+void mean_over_heads(const AttentionShape& shape, const Tensor& weights, const Tensor& mean) {
+  if (weights.count() != count_weights(shape) || mean.count() * shape.heads != weights.count()) {
+    fail("mean_over_heads: {} weights and {} means of {} heads; expected {} and a head's share",
+         weights.count(), mean.count(), shape.heads, count_weights(shape));
+  }
+  const float* from = weights.data<float>();
+  float* to = mean.data<float>();
+  const float share = 1.0F / static_cast<float>(shape.heads);
+  for (std::size_t s = 0; s + 1 < shape.query_offsets.size(); ++s) {
+    const int64_t count = (shape.query_offsets[s + 1] - shape.query_offsets[s]) *
+                          (shape.key_offsets[s + 1] - shape.key_offsets[s]);
+    std::fill_n(to, count, 0.0F);
+    for (int64_t head = 0; head < shape.heads; ++head) {
+      for (int64_t i = 0; i < count; ++i) to[i] += *from++ * share;
+    }
+    to += count;
+  }
+}
+
 float* attention_scratch(int64_t count) {
   thread_local hwy::AlignedFreeUniquePtr<float[]> memory;
   thread_local int64_t capacity = 0;

@@ -17,6 +17,9 @@ void check_queries_and_keys(const char* what, const AttentionShape& shape, const
 void check_gradients(const char* what, const AttentionShape& shape, const Tensor& q,
                      const Tensor& k, const Tensor& v, const Tensor& d_out, const Tensor& d_q,
                      const Tensor& d_k, const Tensor& d_v);
+/// The same of attention weights and what they are of.
+void check_weights(const char* what, const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                   const Tensor& weights);
 /// Throws Error unless `tensor` has these rows and columns and this dtype.
 void check_matrix(const char* what, const char* name, const Tensor& tensor, int64_t rows,
                   int64_t columns, DType dtype);

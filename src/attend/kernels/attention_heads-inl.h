@@ -176,6 +176,33 @@ void ForwardHeads(const AttentionShape& shape, const Tensor& q, const Tensor& k,
   });
 }
 
+/// The attention weights [heads, queries, keys] of each sequence, one after the other.
+template <typename T, class Score>
+void WeighHeads(const AttentionShape& shape, const Tensor& q, const Tensor& k, const Score& score,
+                float* out) {
+  const HeadScratch scratch = MakeScratch(shape, false);
+  ForHeads(shape, [&](std::size_t s, int64_t head) HWY_ATTR {
+    const int64_t first_key = shape.key_offsets[s];
+    const int64_t keys = shape.key_offsets[s + 1] - first_key;
+    const HeadRows<T> queries(q, shape.query_offsets[s], head * shape.key_width);
+    PackRows(HeadRows<T>(k, first_key, head * shape.key_width), keys, shape.key_width, scratch.keys,
+             scratch.key_stride);
+    ForQueryBlocks(shape, s, scratch.query_block, [&](const QueryBlock& block) HWY_ATTR {
+      TransposeRows(queries.from(block.first_query), block.queries, shape.key_width,
+                    score.query_scale(), scratch.queries, block.stride);
+      score.Scores(head, block, scratch);
+      Softmax(block, scratch.scores, scratch.sums);
+      for (int64_t i = 0; i < block.queries; ++i) {
+        const int64_t seen = block.seen(i);
+        for (int64_t j = 0; j < seen; ++j) {
+          *out++ = scratch.scores[j * block.stride + i] * scratch.sums[i];
+        }
+        out = std::fill_n(out, keys - seen, 0.0F);
+      }
+    });
+  });
+}
+
 template <typename T, class Score>
 void BackwardHeads(const AttentionShape& shape, const Tensor& q, const Tensor& k, const Tensor& v,
                    const Score& score, const Tensor& d_out, const Tensor& d_q, const Tensor& d_k,

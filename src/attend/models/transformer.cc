@@ -105,16 +105,18 @@ EncoderOutput Transformer::encode(Context& context, const TokenBatch& source) co
 }
 
 Variable Transformer::decode(Context& context, const TokenBatch& target,
-                             const EncoderOutput& memory) const {
+                             const EncoderOutput& memory, AttentionProbe* probe) const {
   Stream x =
       embed(context, {target.tokens, target.offsets, {}}, *target_embedding_, target_positions_);
   const RowPositions positions = positions_of(target.offsets);
-  for (const auto& layer : decoder_) {
-    x = run_layer(context, x,
-                  [&layer = *layer, offsets = target.offsets, positions, memory](Context& within,
-                                                                                 const Stream& in) {
-                    return layer(within, in, offsets, positions, memory);
-                  });
+  for (std::size_t i = 0; i < decoder_.size(); ++i) {
+    const bool probed = probe != nullptr && probe->layer == static_cast<int64_t>(i);
+    x = run_layer(
+        context, x,
+        [&layer = *decoder_[i], offsets = target.offsets, positions, memory,
+         weights = probed ? &probe->weights : nullptr](Context& within, const Stream& in) {
+          return layer(within, in, offsets, positions, memory, weights);
+        });
   }
   return (*decoder_output_)(context, x);
 }

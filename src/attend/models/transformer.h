@@ -19,6 +19,14 @@ struct TokenBatch {
   int64_t count() const { return static_cast<int64_t>(offsets->size()) - 1; }
 };
 
+/// Asks a decoder pass what it attended to.
+struct AttentionProbe {
+  int64_t layer = 0;  ///< of the decoder, from 0
+  /// Becomes the encoder–decoder attention, mean over heads: float32, [target tokens, source
+  /// tokens] of each sequence, one after the other; each row adds up to 1.
+  Tensor weights;
+};
+
 /// The encoder–decoder Transformer of Vaswani et al. 2017, with every choice of TransformerConfig.
 /// One object holds the weights; any number of threads may run it at once, each with a context of
 /// its own.
@@ -43,7 +51,8 @@ class Transformer {
   EncoderOutput encode(Context& context, const TokenBatch& source) const;
 
   /// target: begin-of-sentence and tokens. Returns [target tokens, d_model] in the compute dtype.
-  Variable decode(Context& context, const TokenBatch& target, const EncoderOutput& memory) const;
+  Variable decode(Context& context, const TokenBatch& target, const EncoderOutput& memory,
+                  AttentionProbe* probe = nullptr) const;
 
   /// Loss of the targets that follow each token of `target` (see project_cross_entropy), and, with
   /// a tape, the gradients of everything: plays the tape back.

@@ -54,11 +54,13 @@ Variable MultiHeadAttention::operator()(Context& context, const Variable& x, con
 }
 
 Variable MultiHeadAttention::operator()(Context& context, const Variable& x, const Offsets& offsets,
-                                        const Variable& memory,
-                                        const Offsets& memory_offsets) const {
+                                        const Variable& memory, const Offsets& memory_offsets,
+                                        Tensor* weights) const {
   const Variable q = input_(context, x);
   const Variable kv = (*memory_input_)(context, memory);
-  return output_(context, cross_attention(context, settings(offsets, memory_offsets), q, kv));
+  const AttentionSettings how = settings(offsets, memory_offsets);
+  if (weights != nullptr) *weights = cross_attention_weights(context, how, q, kv);
+  return output_(context, cross_attention(context, how, q, kv));
 }
 
 Variable MultiHeadAttention::step(Context& context, const Variable& x,

@@ -41,9 +41,11 @@ class MultiHeadAttention {
   /// Self-attention over sequences laid end to end. x [tokens, d_model].
   Variable operator()(Context& context, const Variable& x, const Offsets& offsets,
                       const RowPositions& positions) const;
-  /// Encoder–decoder attention: x asks, memory answers (§3.2.3).
+  /// Encoder–decoder attention: x asks, memory answers (§3.2.3). Where `weights` is given it
+  /// becomes what cross_attention_weights says.
   Variable operator()(Context& context, const Variable& x, const Offsets& offsets,
-                      const Variable& memory, const Offsets& memory_offsets) const;
+                      const Variable& memory, const Offsets& memory_offsets,
+                      Tensor* weights = nullptr) const;
 
   /// Decoding, self-attention: writes the keys and values of row r of x into slot `slots[r]` of the
   /// cache, then attends to the slots that `view` names. x [rows, d_model].

@@ -50,12 +50,13 @@ Stream DecoderLayer::run(Context& context, const Stream& x, const SelfAttend& se
 }
 
 Stream DecoderLayer::operator()(Context& context, const Stream& x, const Offsets& offsets,
-                                const RowPositions& positions, const EncoderOutput& memory) const {
+                                const RowPositions& positions, const EncoderOutput& memory,
+                                Tensor* weights) const {
   return run(
       context, x,
       [&](const Variable& in) { return self_attention_(context, in, offsets, positions); },
       [&](const Variable& in) {
-        return cross_attention_(context, in, offsets, memory.operand, memory.offsets);
+        return cross_attention_(context, in, offsets, memory.operand, memory.offsets, weights);
       });
 }
 

@@ -52,8 +52,10 @@ struct LayerCache {
 class DecoderLayer {
  public:
   DecoderLayer(ParameterSet& parameters, const std::string& name, const TransformerConfig& config);
+  /// `weights`: of the encoder–decoder attention, see MultiHeadAttention.
   Stream operator()(Context& context, const Stream& x, const Offsets& offsets,
-                    const RowPositions& positions, const EncoderOutput& memory) const;
+                    const RowPositions& positions, const EncoderOutput& memory,
+                    Tensor* weights = nullptr) const;
   /// memory_weights: see MultiHeadAttention::step; empty where nobody asks.
   Stream step(Context& context, const Stream& x, const DecodingStep& step, const LayerCache& cache,
               std::span<float> memory_weights) const;

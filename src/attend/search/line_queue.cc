@@ -14,7 +14,7 @@ LineQueue::Line* LineQueue::add(std::size_t pieces, int64_t cost, int64_t most_c
   return &lines_.back();
 }
 
-void LineQueue::finish_piece(Line& line, std::size_t piece, std::vector<Hypothesis> best,
+void LineQueue::finish_piece(Line& line, std::size_t piece, std::vector<Answer> best,
                              const std::exception_ptr& error) {
   const std::lock_guard lock(mutex_);
   line.pieces[piece] = std::move(best);

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "attend/search/beam_search.h"
+#include "attend/search/answers.h"
 
 namespace attend {
 
@@ -18,8 +18,8 @@ namespace attend {
 /// call that ends early need not wait for its sentences.
 class LineQueue {
  public:
-  /// What the search found for each piece of a line; of a blank line, nothing.
-  using Pieces = std::vector<std::vector<Hypothesis>>;
+  /// The answers for each piece of a line, best first; of a blank line, nothing.
+  using Pieces = std::vector<std::vector<Answer>>;
   struct Line {
     Pieces pieces;
     std::size_t missing = 0;  ///< pieces still in work
@@ -31,7 +31,7 @@ class LineQueue {
   /// queue, this one included, unless it is the only one. The line stays in its place in memory
   /// until next() gives it. Null once the queue has been closed.
   Line* add(std::size_t pieces, int64_t cost, int64_t most_cost);
-  void finish_piece(Line& line, std::size_t piece, std::vector<Hypothesis> best,
+  void finish_piece(Line& line, std::size_t piece, std::vector<Answer> best,
                     const std::exception_ptr& error);
   /// No more lines will come, because of `error` or none.
   void end(std::exception_ptr error = nullptr);

@@ -7,75 +7,32 @@
 
 #include "attend/base/error.h"
 #include "attend/base/log.h"
-#include "attend/base/worker_pool.h"
 #include "attend/data/text.h"
 #include "attend/data/tokenizer.h"
+#include "attend/search/answers.h"
 #include "attend/search/ensemble.h"
 #include "attend/search/line_constraints.h"
 #include "attend/search/line_queue.h"
 #include "attend/search/long_lines.h"
 #include "attend/search/search_workers.h"
+#include "attend/search/text_model.h"
 
 namespace attend {
 namespace {
 
-constexpr int64_t kMostWorkers = 4096;
 constexpr int64_t kGroupsInWork = 8;  // a worker's, of a stream: lines read ahead to choose from
 constexpr std::size_t kAddAtOnce = 1024;  // lines that are encoded before the workers see them
 
-int64_t worker_count(const TranslatorOptions& options) {
-  if (options.workers > 0) return options.workers;
-  return available_cores();
-}
-
-SearchTokens search_tokens(const Tokenizer& source, const Tokenizer& target) {
-  return {.source_eos = source.eos_id(),
-          .bos = target.bos_id(),
-          .eos = target.eos_id(),
-          .suppressed = {target.unk_id()}};
-}
-
-void check_fit(const TransformerConfig& config, const Tokenizer& source, const Tokenizer& target) {
-  const auto check = [](const char* side, int64_t model, const Tokenizer& tokenizer) {
-    if (model != tokenizer.vocabulary_size()) {
-      fail("the model's {} vocabulary has {} tokens, but its tokenizer has {}", side, model,
-           tokenizer.vocabulary_size());
-    }
-    if (tokenizer.bos_id() < 0 || tokenizer.eos_id() < 0) {
-      fail("the {} tokenizer has no begin or no end of sentence; expected both", side);
-    }
-  };
-  check("source", config.source_vocabulary_size, source);
-  check("target", config.target_vocabulary_size, target);
-  if (config.max_length < 2) {
-    fail("the model's max_length is {}; translating takes 2 at least", config.max_length);
-  }
-}
-
-/// The i-th translation of a line: the i-th of each piece, or its last.
-Alternative join_pieces(const LineQueue::Pieces& pieces, std::size_t rank,
-                        const Tokenizer& tokenizer) {
-  Alternative joined;
-  for (const std::vector<Hypothesis>& best : pieces) {
-    const Hypothesis& hypothesis = best[std::min(rank, best.size() - 1)];
-    if (&best != &pieces.front()) joined.text += ' ';
-    joined.text += tokenizer.decode(hypothesis.tokens);
-    joined.log_prob += hypothesis.log_prob;
-    joined.score += hypothesis.score;
-    joined.tokens += std::ssize(hypothesis.tokens) + 1;
-  }
-  // A line is a line, even where a model puts out the byte of a line's end.
-  std::replace(joined.text.begin(), joined.text.end(), '\n', ' ');
-  return joined;
-}
-
-Translation join_pieces(const LineQueue::Pieces& pieces, const Tokenizer& tokenizer) {
-  if (pieces.empty()) return {.alternatives = {Alternative{}}};
-  std::size_t count = 0;
-  for (const std::vector<Hypothesis>& best : pieces) count = std::max(count, best.size());
+Translation join_pieces(LineQueue::Pieces pieces) {
+  std::size_t count = 1;
+  for (const std::vector<Answer>& best : pieces) count = std::max(count, best.size());
   Translation translation;
   for (std::size_t rank = 0; rank < count; ++rank) {
-    translation.alternatives.push_back(join_pieces(pieces, rank, tokenizer));
+    std::vector<Answer> answers;
+    for (std::vector<Answer>& best : pieces) {
+      answers.push_back(best[std::min(rank, best.size() - 1)]);
+    }
+    translation.alternatives.push_back(join(std::move(answers)));
   }
   return translation;
 }
@@ -93,10 +50,7 @@ void add(const TranslationCounts& counts, TranslationCounts& to) {
 
 void TranslatorOptions::validate() const {
   search.validate();
-  if (workers < 0 || workers > kMostWorkers) {
-    fail_usage("workers: found {}, expected a whole number from 0, one a core, to {}", workers,
-               kMostWorkers);
-  }
+  check_workers(workers);
 }
 
 struct Translator::State {
@@ -108,7 +62,9 @@ struct Translator::State {
         search(the_options.search),
         tokens(with_suppressed(search_tokens(*source_tokenizer, *target_tokenizer),
                                the_options.suppress, *target_tokenizer)),
-        workers(models, tokens, search, worker_count(the_options), the_options.worker_memory) {}
+        answers(models.front(), source_tokenizer, target_tokenizer, the_options.details),
+        workers(models, tokens, search, worker_count(the_options.workers),
+                the_options.worker_memory) {}
 
   int64_t max_length;
   std::vector<std::shared_ptr<const Transformer>> models;
@@ -116,7 +72,8 @@ struct Translator::State {
   std::shared_ptr<const Tokenizer> target_tokenizer;
   SearchOptions search;
   SearchTokens tokens;
-  SearchWorkers workers;
+  AnswerMaker answers;
+  SearchWorkers workers;  ///< last: they use the others to their end
 
   std::vector<std::vector<int32_t>> prepare(const std::string& line, const std::string& where,
                                             TranslationCounts& counts) const;
@@ -195,8 +152,15 @@ bool Translator::State::add(const std::shared_ptr<LineQueue>& queue,
   LineQueue::Line* line = queue->add(pieces.size(), cost, most_cost);
   if (line == nullptr) return false;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    auto done = [queue, line, i](std::vector<Hypothesis> best, const std::exception_ptr& error) {
-      queue->finish_piece(*line, i, std::move(best), error);
+    auto done = [this, queue, line, i, source = pieces[i].source](std::vector<Hypothesis> best,
+                                                                  std::exception_ptr error) {
+      std::vector<Answer> found;
+      try {
+        if (!error) found = answers.from_search(source, std::move(best));
+      } catch (...) {
+        error = std::current_exception();
+      }
+      queue->finish_piece(*line, i, std::move(found), error);
     };
     sentences.push_back({.request = std::move(pieces[i]), .done = std::move(done)});
   }
@@ -293,8 +257,8 @@ std::vector<Translation> Translator::translate(const std::vector<std::string>& l
   state_->add_all(lines, constraints, queue, mine);
   std::vector<Translation> translations;
   translations.reserve(lines.size());
-  while (const auto pieces = queue->next()) {
-    translations.push_back(join_pieces(*pieces, *state_->target_tokenizer));
+  while (auto pieces = queue->next()) {
+    translations.push_back(join_pieces(std::move(*pieces)));
     mine.target_tokens += translations.back().alternatives.front().tokens;
   }
   state_->warn_of_totals(mine);
@@ -313,8 +277,8 @@ TranslationCounts Translator::translate_stream(LineReader& reader, const Sink& s
   std::thread reading([&] { state_->read_all(reader, constraints, queue, read); });
   std::exception_ptr error;
   try {
-    while (const auto pieces = queue->next()) {
-      const Translation translation = join_pieces(*pieces, *state_->target_tokenizer);
+    while (auto pieces = queue->next()) {
+      const Translation translation = join_pieces(std::move(*pieces));
       counts.target_tokens += translation.alternatives.front().tokens;
       sink(translation);
     }

@@ -9,6 +9,7 @@
 
 #include "attend/models/config.h"
 #include "attend/models/precision.h"
+#include "attend/search/alternative.h"
 #include "attend/search/options.h"
 
 namespace attend {
@@ -28,15 +29,8 @@ struct TranslatorOptions {
   /// Bytes that each worker keeps at most, and then only while it has work; 0: no limit. What one
   /// search takes is bounded by search.batch_tokens.
   int64_t worker_memory = 0;
+  DetailOptions details;
   void validate() const;  ///< throws UsageError naming the option
-};
-
-/// One translation of a line.
-struct Alternative {
-  std::string text;
-  double log_prob = 0;  ///< nats, natural logarithm; of a line in pieces, the sum
-  double score = 0;     ///< log_prob with the length penalty; of a line in pieces, the sum
-  int64_t tokens = 0;   ///< end of sentence counted
 };
 
 /// What was made of a line: its n_best best translations, best first, at least one. A blank line
