@@ -206,8 +206,8 @@ PairScorer::PairScorer(const std::filesystem::path& directory, const PairScorerO
   options.validate();
   const ModelFiles files = load_model_directory(directory);
   check_fit(files.config, *files.source_tokenizer, *files.target_tokenizer);
-  state_ = std::make_unique<State>(load_model(files, choose_precision(options.precision)),
-                                   files.source_tokenizer, files.target_tokenizer, options);
+  state_ = std::make_unique<State>(load_model(files, options.precision), files.source_tokenizer,
+                                   files.target_tokenizer, options);
 }
 
 PairScorer::PairScorer(std::shared_ptr<const Transformer> model,
