@@ -91,13 +91,16 @@ TEST(DecodingOptions, CoverageIsOfTheModelsAttention) {
   // Each of up to 9 source tokens, with the end of sentence, takes away so much at most.
   covered.coverage_penalty = 0.1;
   const auto found = search_all(*model, sources, covered);
+  std::size_t marked_down = 0;
   for (std::size_t s = 0; s < sources.size(); ++s) {
     const Hypothesis& best = found[s].front();
     const double penalty =
         best.score - length_penalized(best.log_prob, std::ssize(best.tokens) + 1, plain);
-    EXPECT_LT(penalty, 0);
+    EXPECT_LE(penalty, 0);
     EXPECT_GT(penalty, 0.1 * 9 * std::log(1e-9));
+    marked_down += penalty < 0 ? 1 : 0;
   }
+  EXPECT_GT(marked_down, 0U) << "some have a token that little attention went to";
 }
 
 TEST(DecodingOptions, RepetitionCostsMore) {
