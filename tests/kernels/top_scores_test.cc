@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "attend/base/error.h"
 #include "tests/support/numbers.h"
@@ -152,6 +153,36 @@ TEST(TopScores, OfAProductAreThoseOfItsRows) {
       expect_projected_best(65, 32, 2100, 10, dtype);
       expect_projected_best(3, 8, 1025, 1025, dtype);
       expect_projected_best(0, 8, 30, 2, dtype);
+    });
+  }
+}
+
+// In a later tile: far above what came before, or not a number.
+TEST(TopScores, OfAProductHoldForScoresFarApart) {
+  for (const float last : {50.0F, 1000.0F, -1000.0F, kNan, kInfinity}) {
+    for_each_instruction_set([&] {
+      const int64_t vocabulary = 2500;
+      Tensor weight = random_tensor({vocabulary, 4}, 2);
+      for (int64_t i = 0; i < 4; ++i) weight.data<float>()[2400 * 4 + i] = last;
+      const Tensor x = Tensor::from({1, 1, 1, 1}, {1, 4});
+      TopScores top;
+      project_top_scores(x, PackedMatrix(weight, DType::kFloat32), 5, {}, top);
+      if (!std::isfinite(last)) {
+        EXPECT_FALSE(std::isfinite(top.log_sums[0])) << last;
+        return;
+      }
+      std::vector<double> logits;
+      double sum = 0;
+      for (int64_t row = 0; row < vocabulary; ++row) {
+        const float* w = weight.data<float>() + row * 4;
+        logits.push_back(static_cast<double>(w[0] + w[1] + w[2] + w[3]));
+      }
+      const double most = *std::max_element(logits.begin(), logits.end());
+      for (const double each : logits) sum += std::exp(each - most);
+      EXPECT_NEAR(top.log_sums[0], most + std::log(sum), 1e-5 * (1 + std::abs(most))) << last;
+      const std::vector<float> row(logits.begin(), logits.end());
+      EXPECT_EQ(top.indices[0], sorted_best(row, 1)[0]);
+      EXPECT_EQ(std::set<int32_t>(top.indices.begin(), top.indices.end()).size(), 5U);
     });
   }
 }

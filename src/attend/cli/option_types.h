@@ -94,6 +94,10 @@ struct Choices<LengthPenalty> {
                                            LengthPenalty::kNone};
 };
 template <>
+struct Choices<Stopping> {
+  static constexpr Stopping kAll[] = {Stopping::kLikely, Stopping::kCertain};
+};
+template <>
 struct Choices<OptimizerKind> {
   static constexpr OptimizerKind kAll[] = {OptimizerKind::kAdam, OptimizerKind::kAdamW};
 };

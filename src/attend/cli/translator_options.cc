@@ -15,6 +15,10 @@ void define_search(OptionSet& options, SearchOptions& search) {
       .quality();
   options.add("length_penalty_kind", search.length_penalty_kind,
               "What log P is divided by: gnmt ((5 + |Y|) / 6)^alpha, average |Y|, none 1");
+  options
+      .add("stopping", search.stopping,
+           "When no hypothesis is likely to win any more, or certain not to, which takes longer")
+      .quality();
   options.add("max_length", search.max_length, "Tokens of a translation at most; 0 is no limit");
   options.add("min_length", search.min_length, "Tokens of a translation at least");
   options.add("coverage_penalty", search.coverage_penalty,

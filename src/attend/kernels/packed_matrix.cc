@@ -136,11 +136,12 @@ bool can_pack(DType dtype) {
   return dtype != DType::kFloat32 || (isa & avx512) == avx512;
 }
 
-std::vector<int32_t> sums_of_rows(const Tensor& values) {
-  std::vector<int32_t> sums(static_cast<std::size_t>(values.rows()));
+std::vector<float> sums_of_rows(const Tensor& values) {
+  std::vector<float> sums(static_cast<std::size_t>(values.rows()));
   for (int64_t row = 0; row < values.rows(); ++row) {
     const int8_t* begin = values.data<int8_t>() + row * values.row_stride();
-    sums[static_cast<std::size_t>(row)] = std::accumulate(begin, begin + values.columns(), 0);
+    sums[static_cast<std::size_t>(row)] =
+        static_cast<float>(std::accumulate(begin, begin + values.columns(), 0));
   }
   return sums;
 }

@@ -37,8 +37,8 @@ class PackedMatrix {
 
   int64_t in_, out_;
   DType dtype_;
-  Tensor scales_;                     ///< float32 [out], of int8
-  std::vector<int32_t> column_sums_;  ///< [out], of int8
+  Tensor scales_;                   ///< float32 [out], of int8
+  std::vector<float> column_sums_;  ///< [out], of int8
   std::unique_ptr<Tile[]> tiles_;
 };
 
@@ -51,7 +51,7 @@ struct ProductTile {
   const int32_t* int8_sums = nullptr;
   const QuantizedRow* quantized_rows = nullptr;  ///< [rows]
   const float* column_scales = nullptr;          ///< [columns]
-  const int32_t* column_sums = nullptr;          ///< [columns], of the weight's numbers
+  const float* column_sums = nullptr;            ///< [columns], of the weight's numbers
 };
 
 /// Columns of a tile at most. Tiles are cut at multiples of it, whatever the rows.

@@ -38,19 +38,19 @@ class ScaledSums {
 
   struct RowReader {
     const int32_t* sums;
-    const int32_t* column_sums;
+    const float* column_sums;
     const float* column_scales;
     QuantizedRow how;
 
     HWY_INLINE FloatVector Load(int64_t i) const {
       const FloatTag d;
       const hn::RebindToSigned<FloatTag> di;
-      return Scaled(hn::LoadU(di, sums + i), hn::LoadU(di, column_sums + i),
+      return Scaled(hn::LoadU(di, sums + i), hn::LoadU(d, column_sums + i),
                     hn::LoadU(d, column_scales + i));
     }
     HWY_INLINE FloatVector LoadSome(int64_t i, int64_t count) const {
       const FloatTag d;
-      return Scaled(LoadInts(sums + i, count), LoadInts(column_sums + i, count),
+      return Scaled(LoadInts(sums + i, count), HWY_NAMESPACE::LoadSome(d, column_sums + i, count),
                     HWY_NAMESPACE::LoadSome(d, column_scales + i, count));
     }
 
@@ -61,11 +61,12 @@ class ScaledSums {
       std::memcpy(padded, from, static_cast<std::size_t>(count) * sizeof(int32_t));
       return hn::Load(IntTag(), padded);
     }
-    HWY_INLINE FloatVector Scaled(hn::Vec<IntTag> sum, hn::Vec<IntTag> column_sum,
+    HWY_INLINE FloatVector Scaled(hn::Vec<IntTag> sum, FloatVector column_sum,
                                   FloatVector scales) const {
       const FloatTag d;
-      const auto exact = hn::Sub(sum, hn::Mul(column_sum, hn::Set(IntTag(), how.zero)));
-      return hn::Mul(hn::ConvertTo(d, exact), hn::Mul(scales, hn::Set(d, how.scale)));
+      const auto zero = hn::Set(d, static_cast<float>(how.zero));
+      const auto centred = hn::NegMulAdd(zero, column_sum, hn::ConvertTo(d, sum));
+      return hn::Mul(centred, hn::Mul(scales, hn::Set(d, how.scale)));
     }
   };
   HWY_INLINE RowReader Row(int64_t row) const {

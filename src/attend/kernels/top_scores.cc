@@ -21,8 +21,8 @@ namespace attend {
 
 /// What is known of a row after some of its tiles.
 struct RowSoFar {
-  float max = -std::numeric_limits<float>::infinity();
-  float sum_exp = 0;  ///< of exp(score - max)
+  float reference = -std::numeric_limits<float>::infinity();  ///< near the greatest score
+  float sum_exp = 0;                                          ///< of exp(score - reference)
   int64_t kept = 0;
 };
 
@@ -131,6 +131,17 @@ class BestOfRow {
     indices_[place] = static_cast<int32_t>(index);
   }
 
+  /// Takes out what was offered from this index on; room is left for it to come again.
+  void Forget(int64_t index) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < kept_; ++i) {
+      if (indices_[i] >= index) continue;
+      scores_[kept] = scores_[i];
+      indices_[kept++] = indices_[i];
+    }
+    kept_ = kept;
+  }
+
  private:
   int64_t k_;
   int64_t& kept_;
@@ -170,17 +181,75 @@ HWY_INLINE void OfferAll(const float* scores, int64_t columns, int64_t first_col
   }
 }
 
+/// A tile of which nothing is known: first its greatest score, then the rest.
 HWY_INLINE void AddRow(const float* scores, const LaneMaxima& maxima, const ProductTile& tile,
-                       int64_t k, RowSoFar& so_far, BestOfRow best) {
+                       int64_t k, RowSoFar& so_far, BestOfRow& best) {
   const float greatest = maxima.Greatest();
-  if (!(greatest <= so_far.max)) {  // greater, or not a number, which stays so
-    so_far.sum_exp *= std::exp(so_far.max - greatest);
-    so_far.max = greatest;
+  if (!(greatest <= so_far.reference)) {  // greater, or not a number, which stays so
+    so_far.sum_exp *= std::exp(so_far.reference - greatest);
+    so_far.reference = greatest;
   }
-  if (std::isfinite(so_far.max)) so_far.sum_exp += SumExpOf(scores, tile.columns, so_far.max);
+  if (std::isfinite(so_far.reference)) {
+    so_far.sum_exp += SumExpOf(scores, tile.columns, so_far.reference);
+  }
   if (best.full() && greatest <= best.least()) return;
   const float least = best.full() ? best.least() : ReachedByMany(maxima, k);
   OfferAll(scores, tile.columns, tile.first_column, least, best);
+}
+
+/// Offers those of a vector's scores that are not below the bar; false where one is not finite.
+HWY_INLINE bool OfferVector(FloatVector scores, hn::Mask<FloatTag> below, int64_t first_column,
+                            BestOfRow& best) {
+  const FloatTag d;
+  HWY_ALIGN float values[hn::MaxLanes(FloatTag())];
+  uint8_t bits[8] = {};
+  hn::Store(scores, d, values);
+  hn::StoreMaskBits(d, hn::Not(below), bits);
+  uint32_t enough = bits[0] | static_cast<uint32_t>(bits[1]) << 8;
+  bool finite = true;
+  for (; enough != 0; enough &= enough - 1) {
+    const int lane = std::countr_zero(enough);
+    finite = finite && std::isfinite(values[lane]);
+    best.Offer(values[lane], first_column + lane);
+  }
+  return finite;
+}
+
+/// One pass over a tile of a row that has k good scores and a reference. Powers are good as long as
+/// no score is far above it: then false, and nothing is changed but what was offered.
+template <class Row>
+HWY_INLINE bool AddInOnePass(const Row& row, const ProductTile& tile, RowSoFar& so_far,
+                             BestOfRow& best) {
+  constexpr float kLog2OfE = 1.44269504F, kMostAbove = 60;
+  const FloatTag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), columns = tile.columns;
+  const auto scale = hn::Set(d, kLog2OfE), reference = hn::Set(d, so_far.reference);
+  auto bar = hn::Set(d, best.least());
+  auto most = reference;
+  FloatVector sums[2] = {hn::Zero(d), hn::Zero(d)};
+  bool finite = true;
+  const auto add = [&](FloatVector x, int64_t i, FloatVector& sum) HWY_ATTR {
+    const auto below = hn::Lt(x, bar);
+    most = hn::Max(most, x);
+    sum = hn::Add(sum, PowerOfTwo(hn::Mul(hn::Sub(x, reference), scale)));
+    if (HWY_LIKELY(hn::AllTrue(d, below))) return;
+    finite = OfferVector(x, below, tile.first_column + i, best) && finite;
+    bar = hn::Set(d, best.least());
+  };
+  int64_t i = 0;
+  for (; i + 2 * lanes <= columns; i += 2 * lanes) {
+    add(row.Load(i), i, sums[0]);
+    add(row.Load(i + lanes), i + lanes, sums[1]);
+  }
+  for (; i < columns; i += lanes) {
+    const int64_t count = std::min(lanes, columns - i);
+    const auto rest = hn::FirstN(d, static_cast<std::size_t>(count));
+    add(hn::IfThenElse(rest, row.LoadSome(i, count), hn::Neg(hn::Inf(d))), i, sums[0]);
+  }
+  if (!finite) so_far.reference = std::numeric_limits<float>::quiet_NaN();
+  if (hn::GetLane(hn::MaxOfLanes(d, most)) > so_far.reference + kMostAbove) return false;
+  so_far.sum_exp += SumLanes(d, hn::Add(sums[0], sums[1]));
+  return true;
 }
 
 template <class Sums>
@@ -189,9 +258,12 @@ void AddSums(const Sums& sums, const ProductTile& tile, int64_t k, RowSoFar* row
   for (int64_t r = 0; r < tile.rows; ++r) {
     const int64_t at = (tile.first_row + r) * k;
     RowSoFar& so_far = rows[tile.first_row + r];
+    BestOfRow best(k, so_far.kept, top.indices.data() + at, top.scores.data() + at);
+    const bool known = best.full() && std::isfinite(so_far.reference);
+    if (known && AddInOnePass(sums.Row(r), tile, so_far, best)) continue;
+    if (known) best.Forget(tile.first_column);
     const LaneMaxima maxima = ReadRow(sums.Row(r), tile.columns, scores);
-    AddRow(scores, maxima, tile, k, so_far,
-           BestOfRow(k, so_far.kept, top.indices.data() + at, top.scores.data() + at));
+    AddRow(scores, maxima, tile, k, so_far, best);
   }
 }
 
@@ -252,7 +324,7 @@ class TopScoresOfTiles {
 
   void finish() {
     for (std::size_t row = 0; row < rows_.size(); ++row) {
-      top_.log_sums[row] = rows_[row].max + std::log(rows_[row].sum_exp);
+      top_.log_sums[row] = rows_[row].reference + std::log(rows_[row].sum_exp);
     }
   }
 
@@ -261,8 +333,9 @@ class TopScoresOfTiles {
     const int64_t at = row * tile.columns + column;
     if (tile.int8_sums == nullptr) return tile.sums[at];
     const QuantizedRow& how = tile.quantized_rows[row];
-    const int32_t sum = tile.int8_sums[at] - how.zero * tile.column_sums[column];
-    return static_cast<float>(sum) * (tile.column_scales[column] * how.scale);
+    const float centred = std::fma(-static_cast<float>(how.zero), tile.column_sums[column],
+                                   static_cast<float>(tile.int8_sums[at]));
+    return centred * (tile.column_scales[column] * how.scale);
   }
 
   int64_t k_;

@@ -231,8 +231,10 @@ bool Beam::can_still_win(const Group& group) const {
     best = std::max(best, active_[i].weighted_log_prob);
   }
   // log P only falls, weighted or not; the penalty divides it by no more than at the greatest
-  // length; and coverage takes away at least nothing.
-  return length_penalized(best, max_length_ + 1, options_) > group.finished.back().score;
+  // length; and coverage takes away at least nothing. It seldom falls slower than the penalty
+  // grows.
+  const int64_t length = options_.stopping == Stopping::kCertain ? max_length_ : length_;
+  return length_penalized(best, length + 1, options_) > group.finished.back().score;
 }
 
 /// A group goes on as long as one after it does, whose penalties depend on it: so stopping early

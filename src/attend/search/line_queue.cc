@@ -19,7 +19,7 @@ void LineQueue::finish_piece(Line& line, std::size_t piece, std::vector<Answer> 
   const std::lock_guard lock(mutex_);
   line.pieces[piece] = std::move(best);
   if (error) line.error = error;
-  if (--line.missing == 0) changed_.notify_all();
+  if (--line.missing == 0 && &line == &lines_.front()) changed_.notify_all();
 }
 
 void LineQueue::end(std::exception_ptr error) {

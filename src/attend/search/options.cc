@@ -83,6 +83,8 @@ std::string_view name_of(LengthPenalty kind) {
   return "";
 }
 
+std::string_view name_of(Stopping rule) { return rule == Stopping::kLikely ? "likely" : "certain"; }
+
 void SearchOptions::validate() const {
   check("beam_size", beam_size, 1, kMostHypotheses);
   check("n_best", n_best, 1, kMostHypotheses);

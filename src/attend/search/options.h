@@ -14,11 +14,19 @@ enum class LengthPenalty {
 };
 std::string_view name_of(LengthPenalty kind);  ///< "gnmt", "average", "none"
 
+/// When a search has enough: n_best outputs are finished, and no active hypothesis
+enum class Stopping {
+  kLikely,   ///< would be better if it ended now for nothing: the field's usual rule
+  kCertain,  ///< could still be better at any length that it may have
+};
+std::string_view name_of(Stopping rule);  ///< "likely", "certain"
+
 /// How a translation is searched for (Vaswani et al. 2017, §6.1). docs/decoding.md is about each.
 struct SearchOptions {
   int64_t beam_size = 4;  ///< 1 is greedy search
   LengthPenalty length_penalty_kind = LengthPenalty::kGnmt;
-  double length_penalty = 0.6;    ///< α of kGnmt
+  double length_penalty = 0.6;  ///< α of kGnmt
+  Stopping stopping = Stopping::kLikely;
   int64_t max_extra_length = 50;  ///< the output has at most this many tokens more than the input
   int64_t max_length = 0;         ///< output tokens at most, whatever the input; 0: no such limit
   int64_t min_length = 0;         ///< output tokens before it may end
