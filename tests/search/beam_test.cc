@@ -116,11 +116,28 @@ TEST(Beam, ScoresHaveTheLengthPenaltyOfWuEtAl) {
 
 TEST(Beam, StopsOnceNoActiveOneCanStillWin) {
   // At the greatest length, 6 with its end of sentence, the penalty divides by 11 / 6.
-  Beam beam = make_beam(5, {.beam_size = 2, .length_penalty = 1});
+  Beam beam = make_beam(5, {.beam_size = 2, .length_penalty = 1, .stopping = Stopping::kCertain});
   advance(beam, {{{kEos, 5, 6}, {-2, -3.6F, -5}, -2}});
   EXPECT_FALSE(beam.done());  // -3.6 / (11 / 6) > -2
   advance(beam, {{{5}, {-0.1F}}, {{6}, {-0.1F}}});
   EXPECT_TRUE(beam.done());  // -3.7 / (11 / 6) < -2
+}
+
+TEST(Beam, StopsOnceNoActiveOneIsLikelyToWin) {
+  // At the length that it would have if it ended next, 2, the penalty divides by 7 / 6.
+  for (const auto& [log_prob, done] : {std::pair(-2.3F, false), {-2.4F, true}}) {
+    Beam beam = make_beam(5, {.beam_size = 2, .length_penalty = 1});
+    advance(beam, {{{kEos, 5, 6}, {-2, log_prob, -5}, -2}});
+    EXPECT_EQ(beam.done(), done) << log_prob;
+  }
+}
+
+TEST(Beam, DropsThoseThatWillNotWin) {
+  Beam beam = make_beam(5, {.beam_size = 3, .length_penalty = 0});
+  advance(beam, {{{5, 6, 7}, {-1, -2, -3}, -9}});
+  advance(beam, {{{kEos, 5}, {-0.5F, -0.1F}, -0.5F}, {{5, 6}, {-0.1F, -9}}, {{5}, {-0.1F}}});
+  ASSERT_EQ(beam.active().size(), 1U);  // -1.5 is finished; -1.1 may win, -2.1 and -3.1 not
+  EXPECT_EQ(beam.active().front().token, 5);
 }
 
 TEST(Beam, GoesOnUntilThereAreAsManyAsWereAskedFor) {

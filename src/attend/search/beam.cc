@@ -106,7 +106,7 @@ void Beam::advance(std::span<const StepScores> rows) {
   ++length_;
   width_ = find_width();
   if (forced) return;  // all groups still share the one hypothesis
-  drop_done_groups();
+  drop_hopeless();
   done_ = count_ == 0;
 }
 
@@ -224,28 +224,24 @@ void Beam::finish(Group& group, const Candidate& candidate) {
   if (std::ssize(finished) > finished_each_) finished.pop_back();
 }
 
-bool Beam::can_still_win(const Group& group) const {
+bool Beam::can_win(const Group& group, const ActiveHypothesis& hypothesis) const {
+  if (std::ssize(group.finished) < finished_each_) return true;
   if (group_size_ == 1) return false;
-  double best = active_[group.first].weighted_log_prob;
-  for (std::size_t i = group.first + 1; i < group.end; ++i) {
-    best = std::max(best, active_[i].weighted_log_prob);
-  }
   // log P only falls, weighted or not; the penalty divides it by no more than at the greatest
   // length; and coverage takes away at least nothing. It seldom falls slower than the penalty
   // grows.
   const int64_t length = options_.stopping == Stopping::kCertain ? max_length_ : length_;
-  return length_penalized(best, length + 1, options_) > group.finished.back().score;
+  const double bound = length_penalized(hypothesis.weighted_log_prob, length + 1, options_);
+  return bound > group.finished.back().score;
 }
 
-/// A group goes on as long as one after it does, whose penalties depend on it: so stopping early
-/// changes no answer.
-void Beam::drop_done_groups() {
+/// Drops hypotheses that will not win, from the last on: they would only take the places of those
+/// that may. A group goes on as long as one after it does, whose penalties depend on it.
+void Beam::drop_hopeless() {
   for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
-    const bool done = group->first == group->end ||
-                      (std::ssize(group->finished) == finished_each_ && !can_still_win(*group));
-    if (!done) return;
-    count_ = group->first;
-    group->end = group->first;
+    while (group->end > group->first && !can_win(*group, active_[group->end - 1])) --group->end;
+    count_ = group->end;
+    if (group->end > group->first) return;
   }
 }
 

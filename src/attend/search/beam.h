@@ -110,8 +110,8 @@ class Beam {
   void end_all(const Group& group, std::span<const StepScores> rows);
   void extend(const Candidate& candidate);
   void finish(Group& group, const Candidate& candidate);
-  bool can_still_win(const Group& group) const;
-  void drop_done_groups();
+  bool can_win(const Group& group, const ActiveHypothesis& hypothesis) const;
+  void drop_hopeless();
 
   const SearchTokens* tokens_;
   SearchOptions options_;

@@ -17,10 +17,11 @@ namespace attend {
 /// continuations by log P, the 2 · beam_size best in all: ends of sentence among the first
 /// beam_size are finished hypotheses, and the best beam_size others go on. Equal ones rank by their
 /// parents' rank, then by the lower token id. A hypothesis of source tokens + max_extra_length
-/// tokens (the model's max_length at most) must end, whatever that costs. A sentence is done when
-/// n_best hypotheses are finished and no active one could still beat the worst of the n_best best:
-/// its log P at the penalty of the greatest length is an upper bound, so that stopping early
-/// changes no answer. Greedy search ends with the first end of sentence.
+/// tokens (the model's max_length at most) must end, whatever that costs. Once
+/// n_best hypotheses are finished, those that will not beat the worst of the n_best best are
+/// dropped from the last on (see Stopping), and a sentence with none left is done. Under
+/// Stopping::kCertain log P at the penalty of the greatest length is the bound, which no
+/// continuation can pass. Greedy search ends with the first end of sentence.
 ///
 /// models: one, or an ensemble. Those of an ensemble decode in lockstep; P is the mean of their
 /// probabilities, token by token, so that log P of an output is the sum of the logarithms of means.
