@@ -118,8 +118,8 @@ TEST(Beam, StopsOnceNoActiveOneCanStillWin) {
   // At the greatest length, 6 with its end of sentence, the penalty divides by 11 / 6.
   Beam beam = make_beam(5, {.beam_size = 2, .length_penalty = 1, .stopping = Stopping::kCertain});
   advance(beam, {{{kEos, 5, 6}, {-2, -3.6F, -5}, -2}});
-  EXPECT_FALSE(beam.done());  // -3.6 / (11 / 6) > -2
-  advance(beam, {{{5}, {-0.1F}}, {{6}, {-0.1F}}});
+  EXPECT_FALSE(beam.done());  // -3.6 / (11 / 6) > -2, but -5 / (11 / 6) is not
+  advance(beam, {{{5}, {-0.1F}}});
   EXPECT_TRUE(beam.done());  // -3.7 / (11 / 6) < -2
 }
 
