@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 CTEST := ctest --output-on-failure --parallel $(JOBS)
-THREADED := base_test comm_test data_test search_test train_test
+THREADED := base_test comm_test data_test search_test train_test c_api_test
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
 release:
@@ -39,13 +39,13 @@ bench:
 
 format:
 	@scripts/install-deps.sh dev
-	git ls-files '*.cc' '*.h' | xargs clang-format -i
+	git ls-files '*.c' '*.cc' '*.h' | xargs clang-format -i
 
 # The tests are not built for it.
 install:
 	@scripts/install-deps.sh
 	cmake --preset release
-	cmake --build --preset release --parallel $(JOBS) --target attend attend_cli
+	cmake --build --preset release --parallel $(JOBS) --target attend attend_c attend_cli
 	cmake --install build/release --prefix $(PREFIX)
 
 clean:

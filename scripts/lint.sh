@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-git ls-files '*.cc' '*.h' | xargs clang-format --dry-run -Werror
+git ls-files '*.c' '*.cc' '*.h' | xargs clang-format --dry-run -Werror
 git ls-files '*.sh' .ci/run | xargs shellcheck -x -e SC1091,SC2154
 
 # The compile commands of GCC hold warnings that clang has other names for.

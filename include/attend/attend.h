@@ -18,7 +18,9 @@
 #pragma once
 
 #include "attend/base/error.h"         // IWYU pragma: export
+#include "attend/base/log_level.h"     // IWYU pragma: export
 #include "attend/base/version.h"       // IWYU pragma: export
+#include "attend/data/text.h"          // IWYU pragma: export
 #include "attend/metrics/bleu.h"       // IWYU pragma: export
 #include "attend/metrics/chrf.h"       // IWYU pragma: export
 #include "attend/metrics/ter.h"        // IWYU pragma: export

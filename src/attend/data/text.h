@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -13,6 +14,9 @@
 namespace attend {
 
 class ByteSource;
+
+/// Gives the next line of a text, without its end; false where there is none.
+using NextLine = std::function<bool(std::string& line)>;
 
 struct ReadOptions {
   /// Refuse what is no text: a NUL byte anywhere, or the first bytes of UTF-16 or of an archive.

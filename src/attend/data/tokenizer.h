@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "attend/data/subword_model.h"
+#include "attend/data/text.h"
 
 namespace attend {
 
@@ -26,9 +26,6 @@ struct TokenizerTrainingOptions {
   /// Throws UsageError naming the field.
   void validate() const;
 };
-
-/// Gives the next line of text to train on; false at the end.
-using NextLine = std::function<bool(std::string& line)>;
 
 /// A subword tokenizer: a SentencePiece model (Kudo and Richardson 2018).
 ///

@@ -75,6 +75,14 @@ struct Translator::State {
   AnswerMaker answers;
   SearchWorkers workers;  ///< last: they use the others to their end
 
+  /// Where a stream's lines come from, and what warnings call them.
+  struct Lines {
+    const NextLine& next;
+    const NextConstraints& constraints;  ///< may be empty
+    std::string prefix;                  ///< of "line N"
+    int64_t before_them = 0;             ///< lines that were read before
+  };
+
   std::vector<std::vector<int32_t>> prepare(const std::string& line, const std::string& where,
                                             TranslationCounts& counts) const;
   std::vector<std::vector<int32_t>> encode(std::string_view text, const std::string& where,
@@ -87,8 +95,9 @@ struct Translator::State {
   void add_all(const std::vector<std::string>& lines,
                const std::vector<LineConstraints>& constraints,
                const std::shared_ptr<LineQueue>& queue, TranslationCounts& counts);
-  void read_all(LineReader& reader, const NextConstraints& constraints,
-                const std::shared_ptr<LineQueue>& queue, TranslationCounts& counts);
+  void read_all(const Lines& lines, const std::shared_ptr<LineQueue>& queue,
+                TranslationCounts& counts);
+  TranslationCounts stream(const Lines& lines, const Sink& sink);
   void warn_of_totals(const TranslationCounts& counts) const;
 };
 
@@ -184,16 +193,17 @@ void Translator::State::add_all(const std::vector<std::string>& lines,
   queue->end();
 }
 
-void Translator::State::read_all(LineReader& reader, const NextConstraints& constraints,
-                                 const std::shared_ptr<LineQueue>& queue,
+void Translator::State::read_all(const Lines& lines, const std::shared_ptr<LineQueue>& queue,
                                  TranslationCounts& counts) {
   const int64_t most_cost = kGroupsInWork * workers.count() * search_budget(search);
   try {
     std::vector<SearchSentence> sentences;
-    for (std::string line; reader.next(line);) {
-      const std::string where = fmt::format("{}, line {}", reader.name(), reader.line_number());
-      auto requests = make_requests(prepare(line, where, counts),
-                                    constraints ? constraints() : LineConstraints(), where);
+    for (std::string line; lines.next(line);) {
+      const int64_t number = lines.before_them + counts.lines + 1;
+      const std::string where = fmt::format("{}line {}", lines.prefix, number);
+      auto requests =
+          make_requests(prepare(line, where, counts),
+                        lines.constraints ? lines.constraints() : LineConstraints(), where);
       if (!add(queue, std::move(requests), most_cost, sentences)) return;
       workers.submit(std::exchange(sentences, {}));
     }
@@ -270,11 +280,10 @@ Translation Translator::translate_line(const std::string& line) const {
   return std::move(translate({line}).front());
 }
 
-TranslationCounts Translator::translate_stream(LineReader& reader, const Sink& sink,
-                                               const NextConstraints& constraints) const {
+TranslationCounts Translator::State::stream(const Lines& lines, const Sink& sink) {
   const auto queue = std::make_shared<LineQueue>();
   TranslationCounts read, counts;
-  std::thread reading([&] { state_->read_all(reader, constraints, queue, read); });
+  std::thread reading([&] { read_all(lines, queue, read); });
   std::exception_ptr error;
   try {
     while (auto pieces = queue->next()) {
@@ -287,10 +296,21 @@ TranslationCounts Translator::translate_stream(LineReader& reader, const Sink& s
   }
   queue->close();
   reading.join();
-  add(read, counts);
-  state_->warn_of_totals(counts);
+  attend::add(read, counts);
+  warn_of_totals(counts);
   if (error) std::rethrow_exception(error);
   return counts;
+}
+
+TranslationCounts Translator::translate_stream(LineReader& reader, const Sink& sink,
+                                               const NextConstraints& constraints) const {
+  const NextLine next = [&](std::string& line) { return reader.next(line); };
+  return state_->stream({next, constraints, reader.name() + ", ", reader.line_number()}, sink);
+}
+
+TranslationCounts Translator::translate_stream(const NextLine& next_line, const Sink& sink,
+                                               const NextConstraints& constraints) const {
+  return state_->stream({next_line, constraints, "", 0}, sink);
 }
 
 }  // namespace attend

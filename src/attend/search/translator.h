@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "attend/data/text.h"
 #include "attend/models/config.h"
 #include "attend/models/precision.h"
 #include "attend/search/alternative.h"
@@ -14,7 +15,6 @@
 
 namespace attend {
 
-class LineReader;   // data/text.h
 class Tokenizer;    // data/tokenizer.h
 class Transformer;  // models/transformer.h
 
@@ -111,6 +111,10 @@ class Translator {
   /// `constraints`, where it is given, is called once for each line, after the reader and on its
   /// thread; what it throws counts as a reader's error.
   TranslationCounts translate_stream(LineReader& reader, const Sink& sink,
+                                     const NextConstraints& constraints = {}) const;
+  /// The same of lines that come from anywhere, whose warnings say "line N". A '\n' within one is a
+  /// character of its text.
+  TranslationCounts translate_stream(const NextLine& next_line, const Sink& sink,
                                      const NextConstraints& constraints = {}) const;
 
  private:
