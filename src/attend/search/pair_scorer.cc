@@ -15,7 +15,7 @@
 #include "attend/data/utf8.h"
 #include "attend/kernels/gemm.h"
 #include "attend/search/answers.h"
-#include "attend/search/beam_search.h"
+#include "attend/search/hypothesis_score.h"
 #include "attend/search/load_model.h"
 #include "attend/search/score.h"
 #include "attend/search/text_model.h"
@@ -206,8 +206,8 @@ PairScorer::PairScorer(const std::filesystem::path& directory, const PairScorerO
   options.validate();
   const ModelFiles files = load_model_directory(directory);
   check_fit(files.config, *files.source_tokenizer, *files.target_tokenizer);
-  state_ = std::make_unique<State>(load_model(files, choose_precision(options.precision)),
-                                   files.source_tokenizer, files.target_tokenizer, options);
+  state_ = std::make_unique<State>(load_model(files, options.precision), files.source_tokenizer,
+                                   files.target_tokenizer, options);
 }
 
 PairScorer::PairScorer(std::shared_ptr<const Transformer> model,
@@ -225,7 +225,7 @@ PairScorer& PairScorer::operator=(PairScorer&&) noexcept = default;
 PairScorer::~PairScorer() = default;
 
 int64_t PairScorer::workers() const { return state_->pool.size(); }
-DType PairScorer::compute() const { return state_->model->compute(); }
+DType PairScorer::precision() const { return state_->model->weights(); }
 
 ScoreCounts PairScorer::score_stream(const Next& next, const Sink& sink) {
   ScoreCounts counts;

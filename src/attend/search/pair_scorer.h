@@ -22,7 +22,7 @@ struct PairScorerOptions {
   int64_t batch_tokens = 4096;
   int64_t workers = 0;  ///< threads; 0: one a core
   /// For models from a directory; a model in memory has its own.
-  Precision precision = Precision::kAuto;
+  InferencePrecision precision = InferencePrecision::kAuto;
   DetailOptions details;
   void validate() const;  ///< throws UsageError naming the option
 };
@@ -71,7 +71,7 @@ class PairScorer {
   ~PairScorer();
 
   int64_t workers() const;
-  DType compute() const;  ///< after `auto`
+  DType precision() const;  ///< of the weights, after `auto`
 
   /// Gives the next pair; false at the end.
   using Next = std::function<bool(GivenPair&)>;
