@@ -146,7 +146,8 @@ void ScoreCommand::define(OptionSet& options) {
   options.add("workers", scorer_.workers, "Threads; 0 is one a core");
   options
       .add("precision", scorer_.precision,
-           "Of matrix products; auto is bfloat16 where the CPU has it")
+           "Of matrix products; auto is int8 for a converted model, else bfloat16 where the CPU "
+           "has it")
       .quality();
 }
 
@@ -229,7 +230,7 @@ void ScoreCommand::run(const OptionSet&) {
   logger().info("{}, {}, log P {:.4f}, perplexity {:.4f}; {:.1f} s ({:.0f} tokens/s; {}, {})",
                 counted(counts.pairs, "pair"), counted(counts.target_tokens, "token"),
                 counts.log_prob, counts.perplexity(), passed.count(), tokens / passed.count(),
-                counted(scorer.workers(), "worker"), attend::name_of(scorer.compute()));
+                counted(scorer.workers(), "worker"), attend::name_of(scorer.precision()));
 }
 
 }  // namespace

@@ -39,8 +39,9 @@ struct Alternative {
   std::vector<float> token_log_probs;      ///< of each of target_pieces, given those before it
   /// Sorted, each once. Words are what spaces separate.
   std::vector<WordLink> alignment;
-  /// The decoder's attention to the source, mean over heads: of each of target_pieces, a weight for
-  /// each of source_pieces. Of a line in pieces, for those of its own piece.
+  /// The decoder's attention to the source, mean over heads (of an ensemble, the first model's): of
+  /// each of target_pieces, a weight for each of source_pieces. Of a line in pieces, for those of
+  /// its own piece.
   std::vector<std::vector<float>> attention;
 };
 

@@ -15,7 +15,7 @@
 #include "attend/data/utf8.h"
 #include "attend/kernels/gemm.h"
 #include "attend/search/answers.h"
-#include "attend/search/beam_search.h"
+#include "attend/search/hypothesis_score.h"
 #include "attend/search/load_model.h"
 #include "attend/search/score.h"
 #include "attend/search/text_model.h"
@@ -225,7 +225,7 @@ PairScorer& PairScorer::operator=(PairScorer&&) noexcept = default;
 PairScorer::~PairScorer() = default;
 
 int64_t PairScorer::workers() const { return state_->pool.size(); }
-DType PairScorer::compute() const { return state_->model->compute(); }
+DType PairScorer::precision() const { return state_->model->weights(); }
 
 ScoreCounts PairScorer::score_stream(const Next& next, const Sink& sink) {
   ScoreCounts counts;

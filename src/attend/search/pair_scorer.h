@@ -71,7 +71,7 @@ class PairScorer {
   ~PairScorer();
 
   int64_t workers() const;
-  DType compute() const;  ///< after `auto`
+  DType precision() const;  ///< of the weights, after `auto`
 
   /// Gives the next pair; false at the end.
   using Next = std::function<bool(GivenPair&)>;
