@@ -5,6 +5,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/text.h"
+#include "attend/data/utf8.h"
 
 namespace attend {
 namespace {
@@ -16,6 +17,9 @@ std::string next_line(LineReader& reader, const LineReader& text) {
         "{} has {} lines, fewer than {}; expected one for each line to translate, empty where "
         "nothing is asked of it",
         reader.name(), reader.line_number(), text.name());
+  }
+  if (!valid_utf8(line)) {
+    fail("{}, line {}: found bytes that are no UTF-8", reader.name(), reader.line_number());
   }
   return line;
 }

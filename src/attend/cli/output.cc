@@ -92,7 +92,9 @@ Output::~Output() {
 
 void Output::write(std::string_view text) {
   if (!file_) {
+    errno = 0;
     *stream_ << text;
+    if (!*stream_) fail_on_file("write", name_, errno);
     return;
   }
   buffer_ += text;

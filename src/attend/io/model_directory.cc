@@ -246,14 +246,30 @@ void save_model_directory(const Path& directory, const TransformerConfig& config
 
 void save_new_model_directory(const Path& directory, const ModelFiles& files,
                               const NamedTensors& weights) {
+  Path whole = directory.has_filename() ? directory : directory.parent_path();
+  Path unfinished = whole;
+  unfinished += ".unfinished";
+  const auto remove_unfinished = [&unfinished] {
+    std::error_code error;
+    for (const std::string& file : files_of_model(unfinished)) {
+      std::filesystem::remove(file, error);
+    }
+    std::filesystem::remove(unfinished, error);
+  };
   std::error_code error;
-  const bool is_new = !std::filesystem::exists(directory, error);
+  if (std::filesystem::exists(whole, error) && !std::filesystem::is_empty(whole, error)) {
+    fail("{} is there and not empty; expected a new folder or an empty one", whole.string());
+  }
+  remove_unfinished();  // what an earlier call left that was killed
   try {
-    save_model_directory(directory, files.config, files.source_tokenizer, files.target_tokenizer,
+    save_model_directory(unfinished, files.config, files.source_tokenizer, files.target_tokenizer,
                          weights);
+    std::filesystem::rename(unfinished, whole);
+  } catch (const std::filesystem::filesystem_error& error) {
+    remove_unfinished();
+    fail("cannot make the folder {}: {}", whole.string(), error.code().message());
   } catch (...) {
-    for (const std::string& file : files_of_model(directory)) std::filesystem::remove(file, error);
-    if (is_new) std::filesystem::remove(directory, error);
+    remove_unfinished();
     throw;
   }
 }

@@ -72,8 +72,8 @@ void save_model_directory(const Path& directory, const TransformerConfig& config
                           const NamedTensors& weights,
                           const std::map<std::string, std::string>& metadata = {});
 
-/// Writes other weights of the model in `files` where there is no model yet, all or nothing: what
-/// was written is removed where something could not be.
+/// Writes other weights of the model in `files` into a folder that is not there yet, or empty: all
+/// or nothing, under the name with ".unfinished" until it is complete.
 void save_new_model_directory(const Path& directory, const ModelFiles& files,
                               const NamedTensors& weights);
 

@@ -102,6 +102,13 @@ struct Execution {
   memory a, c, scratchpad;
 };
 
+/// oneDNN does not survive it where the system has no memory for a kernel's code. So there must be
+/// some, with room to spare.
+void require_memory_for_code() {
+  constexpr int64_t kMostCode = int64_t{4} << 20;
+  MemoryPool::global().allocate(kMostCode);
+}
+
 Execution& execution_for(std::size_t number, const TileShape& shape, int64_t rows,
                          const memory& weight) {
   using OfShape = std::array<std::unique_ptr<Execution>, kRowCounts.size()>;
@@ -110,6 +117,7 @@ Execution& execution_for(std::size_t number, const TileShape& shape, int64_t row
   const std::size_t index = row_count_index(rows);
   std::unique_ptr<Execution>& execution = made[number][index];
   if (!execution) {
+    require_memory_for_code();
     execution = std::make_unique<Execution>(shape, kRowCounts[index], weight.get_desc());
   }
   return *execution;
@@ -218,6 +226,7 @@ void PackedMatrix::pack(const Tensor& weight) {
         continue;
       }
       tile.number = number_of(tile.shape);
+      require_memory_for_code();
       const memory::desc any({in_, end - first}, data_type_of(dtype_), memory::format_tag::any);
       tile.packed = memory(describe(tile.shape, kMostRows, any).weights_desc(), cpu_engine());
       memory from({{in_, end - first}, data_type_of(dtype_), memory::dims{1, rows.row_stride()}},

@@ -1,6 +1,7 @@
 #include "attend/search/load_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 #include <vector>
@@ -44,7 +45,7 @@ class StoredWeights {
 
   StoredWeight read(const Parameter& parameter) const {
     const Tensor values = file_.read(parameter.name);
-    if (values.dtype() == DType::kInt8) return {values, file_.read(scale_of(parameter.name))};
+    if (values.dtype() == DType::kInt8) return {values, read_scales(scale_of(parameter.name))};
     if (values.dtype() == DType::kFloat32) return {values, {}};
     const Tensor converted(values.shape(), DType::kFloat32);
     convert(values, converted);
@@ -52,6 +53,21 @@ class StoredWeights {
   }
 
  private:
+  Tensor read_scales(const std::string& name) const {
+    const Tensor scales = file_.read(name);
+    if (scales.dtype() != DType::kFloat32) {
+      fail("{}: tensor {} holds {}; expected F32", file_.path().string(), name, file_.dtype(name));
+    }
+    const std::vector<float> values = scales.to_vector();
+    const auto bad = std::ranges::find_if_not(
+        values, [](float scale) { return std::isfinite(scale) && scale >= 0; });
+    if (bad != values.end()) {
+      fail("{}: tensor {} has the scale {}; expected finite numbers of at least 0",
+           file_.path().string(), name, *bad);
+    }
+    return scales;
+  }
+
   bool is_int8(const std::string& name) const {
     return file_.contains(name) && file_.dtype(name) == "I8";
   }
@@ -104,12 +120,27 @@ std::shared_ptr<const Transformer> load_model(const ModelFiles& files,
   return model;
 }
 
+namespace {
+
+void refuse_bad_numbers(const SafetensorsFile& file, const std::string& name,
+                        const StoredWeight& weight) {
+  if (weight.scales.defined()) return;  // checked
+  const std::vector<float> values = weight.values.to_vector();
+  const auto bad = std::ranges::find_if_not(values, [](float x) { return std::isfinite(x); });
+  if (bad == values.end()) return;
+  fail("{}: tensor {} has the number {}: the file is damaged, or training diverged",
+       file.path().string(), name, *bad);
+}
+
+}  // namespace
+
 NamedTensors convert_weights(const ModelFiles& files, DType dtype) {
   const Transformer model(files.config, DType::kFloat32);
   const StoredWeights stored(model, files.weights);
   NamedTensors converted;
   for (const Parameter& parameter : model.parameters().parameters()) {
     const StoredWeight weight = stored.read(parameter);
+    refuse_bad_numbers(files.weights, parameter.name, weight);
     if (dtype == DType::kInt8 && parameter.use != ParameterUse::kPlain) {
       const QuantizedMatrix quantized = as_int8(weight);
       converted.emplace_back(parameter.name, quantized.values);

@@ -48,8 +48,8 @@ struct Range {
 
 void PairScorerOptions::validate() const {
   check_workers(workers);
-  if (!std::isfinite(length_penalty)) {
-    fail_usage("length_penalty: found {}, expected a finite number", length_penalty);
+  if (!std::isfinite(length_penalty) || length_penalty < 0) {
+    fail_usage("length_penalty: found {}, expected a number of at least 0", length_penalty);
   }
   if (batch_tokens < 1) {
     fail_usage("batch_tokens: found {}, expected a whole number from 1", batch_tokens);

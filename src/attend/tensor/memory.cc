@@ -170,7 +170,7 @@ std::shared_ptr<std::byte> MemoryPool::allocate(int64_t bytes) {
   std::byte* block = state_->take(number);
   if (block == nullptr) {
     fail("out of memory: the system refused {} more MiB; use a smaller batch or model",
-         size_of_class(number) >> 20);
+         (size_of_class(number) >> 20) + 1);
   }
   return {block, [state = state_, number](std::byte* freed) { state->give(freed, number); }};
 }
