@@ -284,6 +284,30 @@ TEST_F(Job, InspectAndAverage) {
             run(with({"translate", path("run")}, translate_rest), "one two\n").out);
 }
 
+TEST_F(Job, AShortlistIsLearnedAndUsed) {
+  const std::vector<std::string> learn = {"shortlist", path("run"), "--source", path("a"),
+                                          "--target"};
+  const std::string list = path("list.safetensors");
+  const Finished learned = run(with(learn, {path("b"), "--output", list, "--frequent", "20"}));
+  ASSERT_EQ(learned.status, 0) << learned.err;
+  EXPECT_THAT(learned.err, HasSubstr("300 pairs"));
+  EXPECT_THAT(learned.err, HasSubstr("for 300 source tokens, and 20 for every sentence"));
+  const Finished again = run(with(learn, {path("b"), "--frequent", "20"}));
+  EXPECT_EQ(contents_of(path("run/shortlist.safetensors")), contents_of(list)) << again.err;
+  const Finished used = run({"translate", path("run"), "--shortlist", list}, "one two\n\nthree\n");
+  ASSERT_EQ(used.status, 0) << used.err;
+  EXPECT_THAT(used.err, HasSubstr("shortlist " + list));
+  EXPECT_EQ(std::count(used.out.begin(), used.out.end(), '\n'), 3);
+
+  const Finished unequal = run(with(learn, {folder_->file("short", "ONE\n")}));
+  EXPECT_EQ(unequal.status, 1);
+  EXPECT_THAT(unequal.err, HasSubstr("300"));
+  EXPECT_EQ(run(with(learn, {path("b"), "--output", path("a")})).status, 2);
+  EXPECT_EQ(run(with(learn, {path("b"), "--tsv", path("a")})).status, 2);
+  EXPECT_EQ(run(with(learn, {path("b"), "--candidates", "0"})).status, 2);
+  EXPECT_EQ(run({"shortlist", path("run"), "--source", path("a")}).status, 2);
+}
+
 TEST_F(Contract13Job, AnAverageDoesNotWriteOverAModel) {
   const std::string model = path("run/model.safetensors");
   const std::string before = contents_of(model);

@@ -59,6 +59,21 @@ TEST_F(SafetensorsTest, GoesBothWays) {
   EXPECT_NO_THROW(file.verify());
 }
 
+TEST_F(SafetensorsTest, IntegersGoBothWaysBesideTensors) {
+  const std::vector<int32_t> numbers = {-1, 0, 2'000'000'000};
+  write_safetensors(path_, some_tensors(), {}, {{"ids", numbers}, {"empty", {}}});
+  const SafetensorsFile file = SafetensorsFile::open(path_);
+  EXPECT_EQ(file.dtype("ids"), "I32");
+  EXPECT_EQ(file.shape("ids"), Shape{3});
+  EXPECT_EQ(file.read_integers("ids"), numbers);
+  EXPECT_TRUE(file.read_integers("empty").empty());
+  EXPECT_EQ(file.read("z").to_vector(), some_tensors().front().second.to_vector());
+  EXPECT_NO_THROW(file.verify());
+  expect_contains(message_of([&] { file.read("ids"); }), "holds I32");
+  expect_contains(message_of([&] { file.read_integers("z"); }), "expected I32");
+  EXPECT_THROW(write_safetensors(path_, some_tensors(), {}, {{"z", numbers}}), Error);
+}
+
 TEST_F(SafetensorsTest, StaysOpenWhenReplaced) {
   write_safetensors(path_, {{"x", Tensor::from({1}, {1})}});
   const SafetensorsFile file = SafetensorsFile::open(path_);

@@ -118,17 +118,20 @@ double time_start(const std::vector<std::string>& arguments, const std::string& 
 }
 
 std::vector<double> BenchTranslateCommand::time_starts(const std::string& line) const {
-  const std::vector<std::string> arguments = {"attend",
-                                              "translate",
-                                              "--model",
-                                              model_,
-                                              "--workers",
-                                              "1",
-                                              "--quiet",
-                                              "--beam-size",
-                                              std::to_string(bench_.translator.search.beam_size),
-                                              "--precision",
-                                              std::string(name_of(bench_.translator.precision))};
+  std::vector<std::string> arguments = {"attend",
+                                        "translate",
+                                        "--model",
+                                        model_,
+                                        "--workers",
+                                        "1",
+                                        "--quiet",
+                                        "--beam-size",
+                                        std::to_string(bench_.translator.search.beam_size),
+                                        "--precision",
+                                        std::string(name_of(bench_.translator.precision))};
+  if (const std::string& shortlist = bench_.translator.shortlist; !shortlist.empty()) {
+    arguments.insert(arguments.end(), {"--shortlist", shortlist});
+  }
   std::vector<double> starts;
   for (int64_t i = 0; i < starts_; ++i) starts.push_back(time_start(arguments, line));
   std::sort(starts.begin(), starts.end());

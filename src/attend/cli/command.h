@@ -54,6 +54,7 @@ std::unique_ptr<Command> make_tokenizer_encode_command();
 std::unique_ptr<Command> make_tokenizer_decode_command();
 std::unique_ptr<Command> make_average_command();
 std::unique_ptr<Command> make_convert_command();
+std::unique_ptr<Command> make_shortlist_command();
 std::unique_ptr<Command> make_inspect_command();
 std::unique_ptr<Command> make_bench_train_command();
 std::unique_ptr<Command> make_bench_translate_command();

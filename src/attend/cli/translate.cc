@@ -71,6 +71,7 @@ class TranslateCommand : public Command {
       const std::vector<std::string> files = files_of_model(model);
       read.insert(read.end(), files.begin(), files.end());
     }
+    if (!translator_.shortlist.empty()) read.push_back(translator_.shortlist);
     constraints_.require();
     for (const std::string& path : constraints_.paths()) read.push_back(path);
     refuse_to_overwrite(output_, read);

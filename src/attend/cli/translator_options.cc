@@ -62,6 +62,11 @@ void define_translator_options(OptionSet& options, TranslatorOptions& translator
   define_rules(options, translator);
   define_variety(options, search);
   options.group("Speed and memory");
+  options
+      .add("shortlist", translator.shortlist,
+           "Of attend shortlist: translations are made of the tokens it lists for a sentence")
+      .metavar("FILE")
+      .quality();
   options.add("batch_tokens", search.batch_tokens,
               "Source tokens that a worker searches at once; it does not change the result");
   options.add("workers", translator.workers, "Threads; 0 is one a core");

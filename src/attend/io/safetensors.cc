@@ -49,6 +49,8 @@ std::map<std::string, uint32_t> parse_checksums(std::string_view text,
   return checksums;
 }
 
+constexpr std::string_view kIntegers = "I32";
+
 /// As safetensors spells it.
 std::string_view spelled(DType dtype) {
   if (dtype == DType::kInt8) return "I8";
@@ -192,6 +194,17 @@ Tensor SafetensorsFile::read(const std::string& name, MemoryPool& memory) const 
        shown(name), tensor.dtype);
 }
 
+std::vector<int32_t> SafetensorsFile::read_integers(const std::string& name) const {
+  const StoredTensor& tensor = at(name);
+  if (tensor.dtype != kIntegers || tensor.shape.size() != 1) {
+    fail("{}: tensor {} is {} {}; expected {} with one dimension", path().string(), shown(name),
+         tensor.dtype, to_string(tensor.shape), kIntegers);
+  }
+  std::vector<int32_t> numbers(static_cast<std::size_t>(tensor.shape.front()));
+  contents_->read(name, tensor, numbers.data());
+  return numbers;
+}
+
 void SafetensorsFile::read_into(const std::string& name, const Tensor& destination) const {
   const StoredTensor& tensor = at(name);
   if (tensor.shape != destination.shape()) {
@@ -227,9 +240,29 @@ void SafetensorsFile::verify() const {
 
 namespace {
 
-/// Calls `take(data, bytes)` for the stretches of memory that hold a tensor.
+/// What is to be written: one or the other.
+struct Written {
+  const Tensor* tensor = nullptr;
+  const std::vector<int32_t>* integers = nullptr;
+
+  std::string_view dtype() const {
+    return tensor != nullptr ? spelled(tensor->dtype()) : kIntegers;
+  }
+  Shape shape() const { return tensor != nullptr ? tensor->shape() : Shape{std::ssize(*integers)}; }
+  int64_t element_bytes() const {
+    return tensor != nullptr ? size_of(tensor->dtype()) : int64_t{sizeof(int32_t)};
+  }
+  int64_t bytes() const { return count_of(shape()) * element_bytes(); }
+};
+
+/// Calls `take(data, bytes)` for the stretches of memory that hold it.
 template <typename Take>
-void for_each_stretch(const Tensor& tensor, Take&& take) {
+void for_each_stretch(const Written& written, Take&& take) {
+  if (written.integers != nullptr) {
+    take(written.integers->data(), written.bytes());
+    return;
+  }
+  const Tensor& tensor = *written.tensor;
   if (tensor.contiguous()) {
     take(tensor.raw(), tensor.bytes());
     return;
@@ -240,17 +273,21 @@ void for_each_stretch(const Tensor& tensor, Take&& take) {
   }
 }
 
-using ByName = std::map<std::string_view, const Tensor*>;
-using FileOrder = std::vector<std::pair<std::string_view, const Tensor*>>;
+using ByName = std::map<std::string_view, Written>;
+using FileOrder = std::vector<std::pair<std::string_view, Written>>;
 
-ByName by_name(const NamedTensors& tensors, const Path& path) {
+ByName by_name(const NamedTensors& tensors, const NamedIntegers& integers, const Path& path) {
   ByName sorted;
-  for (const auto& [name, tensor] : tensors) {
-    if (!tensor.defined()) fail("cannot write {}: tensor {} is empty", path.string(), shown(name));
-    if (name == "__metadata__" || !sorted.emplace(name, &tensor).second) {
+  const auto add = [&](const std::string& name, const Written& written) {
+    if (name == "__metadata__" || !sorted.emplace(name, written).second) {
       fail("cannot write {}: tensor {} is there twice", path.string(), shown(name));
     }
+  };
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.defined()) fail("cannot write {}: tensor {} is empty", path.string(), shown(name));
+    add(name, {.tensor = &tensor});
   }
+  for (const auto& [name, numbers] : integers) add(name, {.integers = &numbers});
   return sorted;
 }
 
@@ -258,7 +295,7 @@ std::string checksums_of(const ByName& tensors) {
   std::string text;
   for (const auto& [name, tensor] : tensors) {
     uint32_t checksum = 0;
-    for_each_stretch(*tensor, [&](const void* data, int64_t bytes) {
+    for_each_stretch(tensor, [&](const void* data, int64_t bytes) {
       checksum = add_to_checksum(checksum, data, bytes);
     });
     text += fmt::format("{}{:08x}", text.empty() ? "" : " ", checksum);
@@ -270,7 +307,7 @@ std::string checksums_of(const ByName& tensors) {
 FileOrder in_file_order(const ByName& tensors) {
   FileOrder order(tensors.begin(), tensors.end());
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-    return size_of(a.second->dtype()) > size_of(b.second->dtype());
+    return a.second.element_bytes() > b.second.element_bytes();
   });
   return order;
 }
@@ -280,10 +317,9 @@ std::string header_of(const FileOrder& order, const std::map<std::string, std::s
   header["__metadata__"] = metadata;
   int64_t begin = 0;
   for (const auto& [name, tensor] : order) {
-    const int64_t end = begin + tensor->bytes();
-    header[std::string(name)] = {{"dtype", spelled(tensor->dtype())},
-                                 {"shape", tensor->shape()},
-                                 {"data_offsets", {begin, end}}};
+    const int64_t end = begin + tensor.bytes();
+    header[std::string(name)] = {
+        {"dtype", tensor.dtype()}, {"shape", tensor.shape()}, {"data_offsets", {begin, end}}};
     begin = end;
   }
   std::string text = header.dump();
@@ -295,8 +331,9 @@ std::string header_of(const FileOrder& order, const std::map<std::string, std::s
 }  // namespace
 
 void write_safetensors(const Path& path, const NamedTensors& tensors,
-                       const std::map<std::string, std::string>& metadata) {
-  const ByName sorted = by_name(tensors, path);
+                       const std::map<std::string, std::string>& metadata,
+                       const NamedIntegers& integers) {
+  const ByName sorted = by_name(tensors, integers, path);
   const auto order = in_file_order(sorted);
   auto complete = metadata;
   complete[std::string(kChecksumKey)] = checksums_of(sorted);
@@ -316,7 +353,7 @@ void write_safetensors(const Path& path, const NamedTensors& tensors,
   file.write(&length, sizeof(length));
   file.write(header);
   for (const auto& [name, tensor] : order) {
-    for_each_stretch(*tensor, [&](const void* data, int64_t bytes) {
+    for_each_stretch(tensor, [&](const void* data, int64_t bytes) {
       file.write(data, static_cast<std::size_t>(bytes));
     });
   }

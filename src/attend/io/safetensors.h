@@ -14,6 +14,8 @@
 namespace attend {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+/// Lists of whole numbers, such as token ids: tensors of one dimension, I32.
+using NamedIntegers = std::vector<std::pair<std::string, std::vector<int32_t>>>;
 
 /// The key of `__metadata__` under which write_safetensors keeps the CRC-32 of each tensor's bytes:
 /// eight hexadecimal digits a tensor, in the order of their names, with a space between.
@@ -52,6 +54,8 @@ class SafetensorsFile {
   /// A copy: float32, bfloat16 or int8 as stored, F16 and F64 as float32. Other dtypes are an
   /// Error, and so are bytes that do not have the checksum that the file states.
   Tensor read(const std::string& name, MemoryPool& memory = MemoryPool::global()) const;
+  /// A copy of an I32 tensor of one dimension; throws Error for any other.
+  std::vector<int32_t> read_integers(const std::string& name) const;
   /// The same into a contiguous tensor that is there already, converting to its dtype. Throws Error
   /// where the shapes differ.
   void read_into(const std::string& name, const Tensor& destination) const;
@@ -65,10 +69,11 @@ class SafetensorsFile {
   std::shared_ptr<const Contents> contents_;
 };
 
-/// Writes float32, bfloat16 and int8 tensors as an AtomicFile, with checksums. Equal tensors and
-/// metadata make equal bytes, whatever the order given: the widest elements first, then by name.
-/// Throws Error for a name given twice.
+/// Writes float32, bfloat16 and int8 tensors as an AtomicFile, with checksums. Equal tensors
+/// and metadata make equal bytes, whatever the order given: the widest elements first, then by
+/// name. Throws Error for a name given twice.
 void write_safetensors(const Path& path, const NamedTensors& tensors,
-                       const std::map<std::string, std::string>& metadata = {});
+                       const std::map<std::string, std::string>& metadata = {},
+                       const NamedIntegers& integers = {});
 
 }  // namespace attend

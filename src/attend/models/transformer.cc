@@ -7,6 +7,7 @@
 #include "attend/base/profile.h"
 #include "attend/kernels/embedding.h"
 #include "attend/kernels/gemm.h"
+#include "attend/kernels/listed_product.h"
 #include "attend/kernels/rotary.h"
 
 namespace attend {
@@ -154,6 +155,28 @@ void Transformer::best_tokens(Context& context, const Variable& hidden, int64_t 
     return;
   }
   top_scores(logits(context, hidden), k, wanted, best);
+}
+
+Tensor Transformer::logits_of(Context& context, const Variable& hidden,
+                              std::span<const int32_t> tokens) const {
+  const ProfileScope scope("output projection");
+  const Tensor& rows = hidden.value();
+  const Tensor out = context.tensor({rows.rows(), std::ssize(tokens)}, DType::kFloat32);
+  const Parameter& weight = *output_projection_;
+  if (weight.quantized.values.defined()) {
+    multiply_listed(rows, weight.quantized, tokens, out);
+  } else if (weight.compute.defined()) {
+    multiply_listed(rows, weight.compute, tokens, out);
+  } else {
+    fail("the model was loaded without the rows of its output projection, which a shortlist needs");
+  }
+  return out;
+}
+
+void Transformer::keep_output_rows() {
+  if (output_projection_->use == ParameterUse::kProduct) {
+    output_projection_->use = ParameterUse::kTableAndProduct;
+  }
 }
 
 void Transformer::write_memory(Context& context, const EncoderOutput& memory,

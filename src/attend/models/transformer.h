@@ -68,6 +68,12 @@ class Transformer {
   void best_tokens(Context& context, const Variable& hidden, int64_t k,
                    std::span<const int32_t> wanted, TopScores& best) const;
 
+  /// float32 [rows, tokens]: the logits of a few tokens alone, for a few rows. With int8 weights
+  /// they are those that logits() has, to the bit.
+  Tensor logits_of(Context& context, const Variable& hidden, std::span<const int32_t> tokens) const;
+  /// A model that only runs keeps what logits_of needs. Call it before parameters().load().
+  void keep_output_rows();
+
   /// Of keys and values while decoding: bfloat16, unless the model computes in float32 throughout.
   DType cache_dtype() const {
     return weights_ == DType::kFloat32 ? DType::kFloat32 : DType::kBFloat16;

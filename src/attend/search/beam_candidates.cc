@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -31,6 +32,11 @@ std::span<const int32_t> Beam::ranked_tokens(const StepScores& row) {
   const auto width = static_cast<std::size_t>(width_);
   if (row.all.empty()) return row.tokens.first(std::min(width, row.tokens.size()));
   best_tokens(row.all, width, ranked_);
+  // What a shortlist does not list is impossible.
+  const auto is_possible = [&](int32_t token) {
+    return row.all[static_cast<std::size_t>(token)] > -std::numeric_limits<float>::infinity();
+  };
+  while (!ranked_.empty() && !is_possible(ranked_.back())) ranked_.pop_back();
   return ranked_;
 }
 

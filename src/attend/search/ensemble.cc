@@ -29,7 +29,7 @@ int64_t Ensemble::max_length() const {
 }
 
 Ensemble load_ensemble(const std::vector<std::filesystem::path>& directories,
-                       InferencePrecision precision) {
+                       InferencePrecision precision, bool for_shortlist) {
   if (directories.empty()) fail_usage("no model: expected one directory or more");
   Ensemble ensemble;
   for (const std::filesystem::path& directory : directories) {
@@ -42,7 +42,7 @@ Ensemble load_ensemble(const std::vector<std::filesystem::path>& directories,
                directory);
     check_same("target", *ensemble.target_tokenizer, directories.front(), *files.target_tokenizer,
                directory);
-    ensemble.models.push_back(load_model(files, precision));
+    ensemble.models.push_back(load_model(files, precision, for_shortlist));
   }
   return ensemble;
 }

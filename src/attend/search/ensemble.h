@@ -23,8 +23,9 @@ struct Ensemble {
 };
 
 /// Loads model directories or run directories. Throws Error as load_model_directory and load_model
-/// do, and, naming both directories, where two have different tokenizers.
+/// do, and, naming both directories, where two have different tokenizers. for_shortlist: see
+/// load_model.
 Ensemble load_ensemble(const std::vector<std::filesystem::path>& directories,
-                       InferencePrecision precision);
+                       InferencePrecision precision, bool for_shortlist = false);
 
 }  // namespace attend

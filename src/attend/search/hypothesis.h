@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace attend {
+
+class Shortlist;  // search/shortlist.h
 
 /// One output that a search has finished.
 struct Hypothesis {
@@ -27,6 +30,9 @@ struct SearchTokens {
   std::vector<int32_t> suppressed;
   /// Several tokens each, none empty, that never follow one another.
   std::vector<std::vector<int32_t>> suppressed_sequences;
+  /// Where there is one, a sentence's output is made of the tokens that it lists for the sentence,
+  /// and probabilities are those among them.
+  std::shared_ptr<const Shortlist> shortlist = nullptr;
 };
 
 /// What one sentence's translation must hold.

@@ -112,10 +112,11 @@ DType stored_dtype(const SafetensorsFile& weights) {
   return bfloat16 ? DType::kBFloat16 : DType::kFloat32;
 }
 
-std::shared_ptr<const Transformer> load_model(const ModelFiles& files,
-                                              InferencePrecision precision) {
+std::shared_ptr<const Transformer> load_model(const ModelFiles& files, InferencePrecision precision,
+                                              bool for_shortlist) {
   const DType weights = choose_precision(precision, stored_dtype(files.weights));
   auto model = std::make_shared<Transformer>(files.config, weights);
+  if (for_shortlist) model->keep_output_rows();
   load_weights(*model, files.weights);
   return model;
 }

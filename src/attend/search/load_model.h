@@ -14,8 +14,9 @@ namespace attend {
 void load_weights(Transformer& model, const SafetensorsFile& weights);
 
 /// A model directory's Transformer, ready to run. Warns where the CPU cannot do what was asked for.
-std::shared_ptr<const Transformer> load_model(const ModelFiles& files,
-                                              InferencePrecision precision);
+/// for_shortlist: see Transformer::keep_output_rows.
+std::shared_ptr<const Transformer> load_model(const ModelFiles& files, InferencePrecision precision,
+                                              bool for_shortlist = false);
 
 /// int8 where the file's matrices are, bfloat16 where one is, else float32.
 DType stored_dtype(const SafetensorsFile& weights);

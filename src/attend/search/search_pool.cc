@@ -9,6 +9,7 @@
 #include "attend/base/profile.h"
 #include "attend/kernels/log_probs.h"
 #include "attend/search/beam_search.h"
+#include "attend/search/shortlist.h"
 
 namespace attend {
 namespace {
@@ -76,6 +77,7 @@ void SearchPool::admit(std::vector<SearchSentence>& sentences) {
     const int64_t cost = search_cost(each.request, options_);
     auto beam = std::make_unique<ActiveSentence>(Beam(each.request, longest, tokens_, options_));
     beam->cost = cost;
+    if (tokens_.shortlist) beam->listed = tokens_.shortlist->tokens_for(each.request, tokens_.eos);
     beam->sentence = std::move(each);
     each.done = nullptr;
     active_.push_back(std::move(beam));
@@ -186,13 +188,15 @@ void SearchPool::advance() {
   for (std::size_t first = 0; first < active_.size();) {
     std::size_t end = first;
     int64_t rows = 0;
-    // Whole sentences whose logits exist at once, where there are any.
+    // Whole sentences whose logits exist at once, where there are any; with a shortlist, one: it
+    // has a list of its own.
     const bool all = active_[first]->beam.needs_all_scores();
     const int64_t most =
         all || makes_logits ? kLogitsTileRows : std::numeric_limits<int64_t>::max();
     do {
       rows += std::ssize(active_[end++]->beam.active());
-    } while (end < active_.size() && active_[end]->beam.needs_all_scores() == all &&
+    } while (end < active_.size() && !tokens_.shortlist &&
+             active_[end]->beam.needs_all_scores() == all &&
              rows + std::ssize(active_[end]->beam.active()) <= most);
     advance_tile(first, end, row, row + rows);
     row += rows;
@@ -204,9 +208,10 @@ void SearchPool::advance_tile(std::size_t first, std::size_t end, int64_t first_
                               int64_t end_row) {
   tile_.clear();
   for (const Tensor& each : hidden_) tile_.push_back(each.slice_rows(first_row, end_row));
-  const std::span<StepScores> scores = active_[first]->beam.needs_all_scores()
-                                           ? scorer_.all(tile_)
-                                           : scorer_.best(tile_, tile_width(first, end));
+  const std::span<StepScores> scores =
+      active_[first]->beam.needs_all_scores()
+          ? scorer_.all(tile_, active_[first]->listed)
+          : scorer_.best(tile_, tile_width(first, end), active_[first]->listed);
   for (std::size_t i = 0; !attention_.empty() && i < scores.size(); ++i) {
     const std::size_t row = static_cast<std::size_t>(first_row) + i;
     scores[i].attention = {attention_.front().data<float>() + attention_offsets_[row],

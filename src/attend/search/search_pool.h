@@ -27,6 +27,7 @@ struct ActiveSentence {
 
   Beam beam;
   MemoryRange range;
+  std::vector<int32_t> listed;  ///< by the shortlist, where there is one
   int64_t cost = 0;
   SearchSentence sentence;
   std::exception_ptr error;

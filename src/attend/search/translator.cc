@@ -15,6 +15,7 @@
 #include "attend/search/line_queue.h"
 #include "attend/search/long_lines.h"
 #include "attend/search/search_workers.h"
+#include "attend/search/shortlist.h"
 #include "attend/search/text_model.h"
 
 namespace attend {
@@ -22,6 +23,16 @@ namespace {
 
 constexpr int64_t kGroupsInWork = 8;  // a worker's, of a stream: lines read ahead to choose from
 constexpr std::size_t kAddAtOnce = 1024;  // lines that are encoded before the workers see them
+
+SearchTokens tokens_of(const Tokenizer& source, const Tokenizer& target,
+                       const TranslatorOptions& options) {
+  SearchTokens tokens = with_suppressed(search_tokens(source, target), options.suppress, target);
+  if (!options.shortlist.empty()) {
+    tokens.shortlist =
+        std::make_shared<const Shortlist>(Shortlist::load(options.shortlist, source, target));
+  }
+  return tokens;
+}
 
 Translation join_pieces(LineQueue::Pieces pieces) {
   std::size_t count = 1;
@@ -60,8 +71,7 @@ struct Translator::State {
         source_tokenizer(std::move(ensemble.source_tokenizer)),
         target_tokenizer(std::move(ensemble.target_tokenizer)),
         search(the_options.search),
-        tokens(with_suppressed(search_tokens(*source_tokenizer, *target_tokenizer),
-                               the_options.suppress, *target_tokenizer)),
+        tokens(tokens_of(*source_tokenizer, *target_tokenizer, the_options)),
         answers(models.front(), source_tokenizer, target_tokenizer, the_options.details),
         workers(models, tokens, search, worker_count(the_options.workers),
                 the_options.worker_memory) {}
@@ -230,7 +240,9 @@ Translator::Translator(const std::filesystem::path& directory, const TranslatorO
 Translator::Translator(const std::vector<std::filesystem::path>& directories,
                        const TranslatorOptions& options) {
   options.validate();
-  state_ = std::make_unique<State>(checked(load_ensemble(directories, options.precision)), options);
+  const bool for_shortlist = !options.shortlist.empty();
+  state_ = std::make_unique<State>(
+      checked(load_ensemble(directories, options.precision, for_shortlist)), options);
 }
 
 Translator::Translator(std::shared_ptr<const Transformer> model,

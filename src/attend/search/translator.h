@@ -29,6 +29,8 @@ struct TranslatorOptions {
   /// Bytes that each worker keeps at most, and then only while it has work; 0: no limit. What one
   /// search takes is bounded by search.batch_tokens.
   int64_t worker_memory = 0;
+  /// A file of Shortlist::save; empty: none.
+  std::string shortlist = {};
   DetailOptions details;
   void validate() const;  ///< throws UsageError naming the option
 };
