@@ -265,9 +265,9 @@ void save_new_model_directory(const Path& directory, const ModelFiles& files,
     save_model_directory(unfinished, files.config, files.source_tokenizer, files.target_tokenizer,
                          weights);
     std::filesystem::rename(unfinished, whole);
-  } catch (const std::filesystem::filesystem_error& error) {
+  } catch (const std::filesystem::filesystem_error& failed) {
     remove_unfinished();
-    fail("cannot make the folder {}: {}", whole.string(), error.code().message());
+    fail("cannot make the folder {}: {}", whole.string(), failed.code().message());
   } catch (...) {
     remove_unfinished();
     throw;
