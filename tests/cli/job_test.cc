@@ -288,11 +288,11 @@ TEST_F(Job, AShortlistIsLearnedAndUsed) {
   const std::vector<std::string> learn = {"shortlist", path("run"), "--source", path("a"),
                                           "--target"};
   const std::string list = path("list.safetensors");
-  const Finished learned = run(with(learn, {path("b"), "--output", list, "--frequent", "20"}));
+  const Finished learned = run(with(learn, {path("b"), "--output", list, "--frequent", "10"}));
   ASSERT_EQ(learned.status, 0) << learned.err;
   EXPECT_THAT(learned.err, HasSubstr("300 pairs"));
-  EXPECT_THAT(learned.err, HasSubstr("for 300 source tokens, and 20 for every sentence"));
-  const Finished again = run(with(learn, {path("b"), "--frequent", "20"}));
+  EXPECT_THAT(learned.err, HasSubstr("for 300 source tokens, and 10 for every sentence"));
+  const Finished again = run(with(learn, {path("b"), "--frequent", "10"}));
   EXPECT_EQ(contents_of(path("run/shortlist.safetensors")), contents_of(list)) << again.err;
   const Finished used = run({"translate", path("run"), "--shortlist", list}, "one two\n\nthree\n");
   ASSERT_EQ(used.status, 0) << used.err;
