@@ -66,7 +66,7 @@ class Tensor {
 
   /// A float32 copy of all elements, whatever the dtype.
   std::vector<float> to_vector() const;
-  /// Copies values in, converting to dtype(), float32 or bfloat16. Throws Error where the counts differ.
+  /// Copies values in, in dtype(), which is not int8. Throws Error where the counts differ.
   void assign(const std::vector<float>& values) const;
   /// Sets every byte to zero.
   void zero() const;
