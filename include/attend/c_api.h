@@ -22,6 +22,7 @@
 #ifndef ATTEND_C_API_H
 #define ATTEND_C_API_H
 
+/* NOLINTBEGIN(modernize-use-using,modernize-deprecated-headers,readability-identifier-naming) C */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -158,5 +159,7 @@ ATTEND_API attend_status attend_translate_stream(const attend_translator* transl
 #ifdef __cplusplus
 }
 #endif
+
+/* NOLINTEND(modernize-use-using,modernize-deprecated-headers,readability-identifier-naming) */
 
 #endif
