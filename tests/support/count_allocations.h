@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -11,6 +12,8 @@ inline thread_local int64_t allocations = 0;
 
 }  // namespace attend::testing
 
+// The sanitizers have an operator new of their own, of which this would be half.
+#ifndef ATTEND_SANITIZE
 // NOLINTBEGIN
 // The compiler takes what it has put in place of one for the other's counterpart.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
@@ -22,3 +25,4 @@ void* operator new(std::size_t size) {
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 // NOLINTEND
+#endif

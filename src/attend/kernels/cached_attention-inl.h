@@ -269,7 +269,8 @@ HWY_INLINE void SoftmaxHeads(float* scores, int64_t count) {
     hn::Store(weight, d, scores + i);
     sum = hn::Add(sum, weight);
   }
-  const auto left = hn::Set(d, static_cast<float>(count - (count - 1) / 4 * 4));
+  const int64_t before_last = (count - 1) / 4 * 4;
+  const auto left = hn::Set(d, static_cast<float>(count - before_last));
   const auto weight =
       hn::IfThenElseZero(hn::Lt(hn::Load(d, kPlace), left),
                          ExpNonPositive(d, hn::Sub(hn::Load(d, scores + last), most)));

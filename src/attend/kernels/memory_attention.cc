@@ -85,7 +85,7 @@ void AttendRows(const CachedCall& call, const int64_t* first, const int64_t* cou
            count[row + rows] == count[row]) {
       ++rows;
     }
-    switch (rows) {
+    switch (rows) {  // NOLINT(bugprone-branch-clone): where kShare is 2 some are alike
       case 1:
         attend(std::integral_constant<int, 1>(), row);
         break;
