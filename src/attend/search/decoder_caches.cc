@@ -58,6 +58,7 @@ void DecoderCaches::grow_slots(int64_t count) {
       if (before > 0) copy_rows(cache, 0, before, larger, 0);
       cache = larger;
     }
+    each.context.memory->release();  // the smaller ones are never wanted again
   }
 }
 
@@ -82,6 +83,7 @@ void DecoderCaches::rebuild_ranges(int64_t count, std::span<MemoryRange* const> 
       }
       cache = rebuilt;
     }
+    each.context.memory->release();
   }
   int32_t to = 0;
   for (MemoryRange* range : held) {
