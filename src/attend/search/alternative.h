@@ -21,7 +21,7 @@ struct DetailOptions {
 struct WordLink {
   int32_t source = 0;
   int32_t target = 0;
-  auto operator<=>(const WordLink&) const = default;
+  auto operator<=>(const WordLink&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// One translation of a line, whether the search found it or it was given to be scored.
