@@ -48,7 +48,8 @@ RequiredPhrases::RequiredPhrases(const std::vector<std::vector<int32_t>>& phrase
   std::ranges::stable_sort(longest_first, std::ranges::greater(), &std::vector<int32_t>::size);
   for (std::vector<int32_t>& phrase : longest_first) {
     const auto holds_it = [&phrase](const std::vector<int32_t>& longer) {
-      return !std::ranges::search(longer, phrase).empty();
+      return std::search(longer.begin(), longer.end(), phrase.begin(), phrase.end()) !=
+             longer.end();
     };
     if (phrase.empty() || std::ranges::any_of(phrases_, holds_it)) continue;
     total_ += std::ssize(phrase);

@@ -78,8 +78,8 @@ void SearchPool::admit(std::vector<SearchSentence>& sentences) {
     auto beam = std::make_unique<ActiveSentence>(Beam(each.request, longest, tokens_, options_));
     beam->cost = cost;
     if (tokens_.shortlist) beam->listed = tokens_.shortlist->tokens_for(each.request, tokens_.eos);
-    beam->sentence = std::move(each);
-    each.done = nullptr;
+    // What is left has no one to tell, should the rest of this fail.
+    beam->sentence = {std::move(each.request), std::exchange(each.done, nullptr)};
     active_.push_back(std::move(beam));
     cost_ += cost;
   }
