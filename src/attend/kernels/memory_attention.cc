@@ -85,7 +85,8 @@ void AttendRows(const CachedCall& call, const int64_t* first, const int64_t* cou
            count[row + rows] == count[row]) {
       ++rows;
     }
-    switch (rows) {  // NOLINT(bugprone-branch-clone): where kShare is 2 some are alike
+    // NOLINTBEGIN(bugprone-branch-clone): where kShare is 2 some are alike
+    switch (rows) {
       case 1:
         attend(std::integral_constant<int, 1>(), row);
         break;
@@ -98,6 +99,7 @@ void AttendRows(const CachedCall& call, const int64_t* first, const int64_t* cou
       default:
         attend(std::integral_constant<int, kShare>(), row);
     }
+    // NOLINTEND(bugprone-branch-clone)
     if (mean != nullptr) mean += rows * count[row];
     row += rows;
   }

@@ -107,8 +107,8 @@ void ShortlistOptions::validate() const {
   LexicalModelOptions{.iterations = iterations}.validate();
 }
 
-Shortlist::Shortlist(std::vector<std::vector<int32_t>> candidates, std::vector<int32_t> frequent,
-                     int64_t target_vocabulary)
+Shortlist::Shortlist(const std::vector<std::vector<int32_t>>& candidates,
+                     std::vector<int32_t> frequent, int64_t target_vocabulary)
     : offsets_(1, 0), frequent_(std::move(frequent)), target_vocabulary_(target_vocabulary) {
   for (const std::vector<int32_t>& each : candidates) {
     candidates_.insert(candidates_.end(), each.begin(), each.end());

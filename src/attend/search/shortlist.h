@@ -27,7 +27,7 @@ struct ShortlistOptions {
 class Shortlist {
  public:
   /// candidates: of each source token, best first. Throws Error for an id that is no target token.
-  Shortlist(std::vector<std::vector<int32_t>> candidates, std::vector<int32_t> frequent,
+  Shortlist(const std::vector<std::vector<int32_t>>& candidates, std::vector<int32_t> frequent,
             int64_t target_vocabulary);
 
   /// Learns it from a corpus of the model's tokens. With one vocabulary for both sides, a source
