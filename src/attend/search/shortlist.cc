@@ -139,7 +139,7 @@ Shortlist Shortlist::learn(const ParallelCorpus& corpus, const Tokenizer& source
     if (std::ssize(of_token) == options.candidates) of_token.pop_back();
     of_token.push_back(token);
   }
-  return {std::move(candidates),
+  return {candidates,
           most_frequent(count_targets(pairs, target.vocabulary_size()), options.frequent),
           target.vocabulary_size()};
 }
