@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "attend/base/log.h"
+#include "attend/io/profile_json.h"
 
 namespace attend {
 namespace {
@@ -105,15 +106,7 @@ void RunLog::validation(const TrainingAmount& done, const ValidationScores& scor
 }
 
 void RunLog::profile(const std::vector<ProfileRow>& rows) {
-  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
-  for (const ProfileRow& row : rows) {
-    ops.push_back({{"op", row.name},
-                   {"calls", row.calls},
-                   {"seconds", row.seconds},
-                   {"flops", row.flops},
-                   {"bytes", row.bytes}});
-  }
-  write("profile", {{"ops", ops}});
+  write("profile", {{"ops", profile_json(rows, "op")}});
 }
 
 }  // namespace attend
