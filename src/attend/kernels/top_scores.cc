@@ -69,9 +69,20 @@ HWY_INLINE LaneMaxima ReadRow(const Row& row, int64_t columns, float* scores) {
   return {most, hn::AllTrue(d, good)};
 }
 
-/// 2^x for x <= 0, to 5e-6 of the value; at least 2^-126.
+/// 2^x to 5e-6 of the value, for x below 128; tiny ones may be 0 or 2^-126.
 HWY_INLINE FloatVector PowerOfTwo(FloatVector x) {
   const FloatTag d;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  // Two instructions take the number apart and put it together; the polynomial is for [0, 1).
+  constexpr int kLessFloor = 1;
+  const FloatVector f{_mm512_reduce_ps(x.raw, kLessFloor)};
+  auto p = hn::Set(d, 0x1.bb7cd4p-7F);
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.aa13fp-5F));
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.ee798ap-3F));
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.62d166p-1F));
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.00002cp+0F));
+  return FloatVector{_mm512_scalef_ps(p.raw, x.raw)};
+#else
   const hn::RebindToSigned<FloatTag> di;
   const auto shifter = hn::Set(d, 12582912.0F);  // 1.5 * 2^23: the sum's low bits are the integer
   const auto clamped = hn::Max(x, hn::Set(d, -126.0F));
@@ -84,6 +95,7 @@ HWY_INLINE FloatVector PowerOfTwo(FloatVector x) {
   p = hn::MulAdd(p, f, hn::Set(d, 1.0F));
   const auto power = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), power));
+#endif
 }
 
 /// The sum of exp(score - max), for scores of at most max. `scores` has whole vectors.
@@ -118,6 +130,7 @@ class BestOfRow {
 
   bool full() const { return kept_ == k_; }
   float least() const { return scores_[k_ - 1]; }
+  float greatest() const { return scores_[0]; }
 
   void Offer(float value, int64_t index) {
     const float score = std::isnan(value) ? -std::numeric_limits<float>::infinity() : value;
@@ -223,15 +236,13 @@ HWY_INLINE bool AddInOnePass(const Row& row, const ProductTile& tile, RowSoFar& 
   constexpr float kLog2OfE = 1.44269504F, kMostAbove = 60;
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), columns = tile.columns;
-  const auto scale = hn::Set(d, kLog2OfE), reference = hn::Set(d, so_far.reference);
+  const auto scale = hn::Set(d, kLog2OfE), reference = hn::Set(d, so_far.reference * kLog2OfE);
   auto bar = hn::Set(d, best.least());
-  auto most = reference;
   FloatVector sums[2] = {hn::Zero(d), hn::Zero(d)};
   bool finite = true;
   const auto add = [&](FloatVector x, int64_t i, FloatVector& sum) HWY_ATTR {
     const auto below = hn::Lt(x, bar);
-    most = hn::Max(most, x);
-    sum = hn::Add(sum, PowerOfTwo(hn::Mul(hn::Sub(x, reference), scale)));
+    sum = hn::Add(sum, PowerOfTwo(hn::MulSub(x, scale, reference)));
     if (HWY_LIKELY(hn::AllTrue(d, below))) return;
     finite = OfferVector(x, below, tile.first_column + i, best) && finite;
     bar = hn::Set(d, best.least());
@@ -247,7 +258,7 @@ HWY_INLINE bool AddInOnePass(const Row& row, const ProductTile& tile, RowSoFar& 
     add(hn::IfThenElse(rest, row.LoadSome(i, count), hn::Neg(hn::Inf(d))), i, sums[0]);
   }
   if (!finite) so_far.reference = std::numeric_limits<float>::quiet_NaN();
-  if (hn::GetLane(hn::MaxOfLanes(d, most)) > so_far.reference + kMostAbove) return false;
+  if (best.greatest() > so_far.reference + kMostAbove) return false;
   so_far.sum_exp += SumLanes(d, hn::Add(sums[0], sums[1]));
   return true;
 }

@@ -77,7 +77,9 @@ Beam::Beam(const SearchRequest& request, int64_t longest, const SearchTokens& to
 }
 
 int64_t Beam::find_width() const {
-  const int64_t wanted = options_.sampling ? options_.sampling_top_k : 2 * group_size_;
+  // Of one hypothesis no more than the beam go on; an end of sentence after those does not count.
+  const int64_t searched = required_.empty() ? group_size_ + 1 : 2 * group_size_;
+  const int64_t wanted = options_.sampling ? options_.sampling_top_k : searched;
   const int64_t penalized = groups_.size() > 1 ? options_.beam_size : 0;
   return wanted + penalized + rules_.most_affected(length_);
 }

@@ -49,7 +49,7 @@ struct SearchOptions {
 
   /// Source tokens searched at once by one worker, at a beam size of 4; at another beam size as
   /// many as make the same number of hypotheses. It bounds memory; the answers do not depend on it.
-  int64_t batch_tokens = 1024;
+  int64_t batch_tokens = 384;
 
   /// Of a sentence at once, at most: rows of a step.
   int64_t hypotheses() const { return sampling ? n_best : beam_size; }
