@@ -22,7 +22,7 @@ std::vector<DType> packed_dtypes() {
 std::vector<float> bytes_as_numbers(const Tensor& x) {
   std::vector<uint8_t> bytes(static_cast<std::size_t>(x.count()));
   std::vector<QuantizedRow> rows(static_cast<std::size_t>(x.rows()));
-  quantize_rows(x, bytes.data(), rows.data());
+  quantize_rows(x, bytes.data(), x.columns(), rows.data());
   std::vector<float> numbers;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const QuantizedRow& how = rows[i / static_cast<std::size_t>(x.columns())];

@@ -351,13 +351,9 @@ void multiply_listed(const Tensor& x, const QuantizedMatrix& weight,
   if (y.count() == 0) return;
   const ProfileScope scope("listed product", operations(x, listed));
   const int64_t columns = x.columns();
-  std::vector<uint8_t> bytes(static_cast<std::size_t>(x.count()));
   std::vector<QuantizedRow> quantized(static_cast<std::size_t>(x.rows()));
-  quantize_rows(x, bytes.data(), quantized.data());
   PaddedRows<uint8_t> rows(x.rows() + 1, columns);
-  for (int64_t row = 0; row < x.rows(); ++row) {
-    std::copy_n(bytes.data() + row * columns, columns, rows.Row(row));
-  }
+  quantize_rows(x, rows.Row(0), rows.stride, quantized.data());
   std::fill_n(rows.Row(x.rows()), columns, uint8_t{1});
   HWY_DYNAMIC_DISPATCH(MultiplyListedInt8)
   (rows, quantized.data(), weight, listed, y, has_int8_arithmetic());

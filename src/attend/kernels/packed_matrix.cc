@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
-#include <numeric>
 #include <vector>
 
 #include <omp.h>
@@ -52,7 +51,8 @@ std::size_t number_of(const TileShape& shape) {
   return known.size() - 1;
 }
 
-/// Of the rows that a weight multiplies. VNNI multiplies unsigned by signed bytes.
+/// Of the rows that a weight multiplies. VNNI multiplies unsigned by signed bytes: oneDNN's int8 is
+/// here to be measured, see measure_packed_rate.
 memory::data_type rows_of(DType dtype) {
   return dtype == DType::kInt8 ? memory::data_type::u8 : data_type_of(dtype);
 }
@@ -144,16 +144,6 @@ bool can_pack(DType dtype) {
   return dtype != DType::kFloat32 || (isa & avx512) == avx512;
 }
 
-std::vector<float> sums_of_rows(const Tensor& values) {
-  std::vector<float> sums(static_cast<std::size_t>(values.rows()));
-  for (int64_t row = 0; row < values.rows(); ++row) {
-    const int8_t* begin = values.data<int8_t>() + row * values.row_stride();
-    sums[static_cast<std::size_t>(row)] =
-        static_cast<float>(std::accumulate(begin, begin + values.columns(), 0));
-  }
-  return sums;
-}
-
 /// The calling thread's memory for the rows that go in and the sums that come out.
 struct Scratch {
   std::byte* rows(int64_t bytes) { return reserve(rows_, bytes); }
@@ -185,10 +175,7 @@ struct PackedMatrix::Tile {
 PackedMatrix::PackedMatrix(const Tensor& weight, DType dtype)
     : in_(weight.columns()), out_(weight.rows()), dtype_(dtype) {
   if (dtype == DType::kInt8) {
-    const QuantizedMatrix quantized = quantize(weight);
-    scales_ = quantized.scales;
-    column_sums_ = sums_of_rows(quantized.values);
-    pack(quantized.values);
+    panels_ = std::make_unique<Int8Panels>(quantize(weight));
   } else if (dtype == DType::kFloat32) {
     pack(weight);
   } else {
@@ -202,10 +189,7 @@ PackedMatrix::PackedMatrix(const QuantizedMatrix& weight)
     : in_(weight.values.columns()),
       out_(weight.values.rows()),
       dtype_(DType::kInt8),
-      scales_(weight.scales),
-      column_sums_(sums_of_rows(weight.values)) {
-  pack(weight.values);
-}
+      panels_(std::make_unique<Int8Panels>(weight)) {}
 
 PackedMatrix::~PackedMatrix() = default;
 
@@ -247,16 +231,16 @@ class TiledProduct {
   TiledProduct(const Tensor& x, const PackedMatrix& weight) : x_(x), weight_(weight) {}
 
   void run(int64_t first_row, const std::function<void(const ProductTile&)>& use) const {
+    if (weight_.panels_) return run_panels(first_row, use);
     Scratch& scratch = Scratch::here();
     ProductTile part{.first_row = first_row, .rows = std::min(kMostRows, x_.rows() - first_row)};
     const int64_t padded = kRowCounts[row_count_index(part.rows)];
     const int64_t row_bytes = weight_.in_ * size_of(weight_.dtype_);
-    // Rows beyond those that are there hold what an earlier product left: their sums are not used.
     std::byte* rows = scratch.rows(padded * row_bytes);
-    pack_rows(x_.slice_rows(first_row, first_row + part.rows), weight_.dtype_, rows,
-              scratch.quantized.data());
-    clear_rows(rows + part.rows * row_bytes, (padded - part.rows) * row_bytes);
-    if (weight_.dtype_ == DType::kInt8) part.quantized_rows = scratch.quantized.data();
+    pack_rows(x_.slice_rows(first_row, first_row + part.rows), weight_.dtype_, rows);
+    // Zeros, so that what was left there cannot be a number that is slow to multiply.
+    std::memset(rows + part.rows * row_bytes, 0,
+                static_cast<std::size_t>((padded - part.rows) * row_bytes));
     for (int64_t column = 0; column < weight_.out_; column += kProductTileColumns) {
       const PackedMatrix::Tile& tile =
           weight_.tiles_[static_cast<std::size_t>(column / kProductTileColumns)];
@@ -268,22 +252,61 @@ class TiledProduct {
       }
       std::byte* sums = scratch.sums(padded * part.columns * int64_t{sizeof(float)});
       multiply_rows(tile, part.rows, padded, rows, sums);
-      use_sums(sums, part, use);
+      part.sums = reinterpret_cast<const float*>(sums);
+      use(part);
     }
   }
 
- private:
-  /// Zeros, so that what was left there cannot be a number that is slow to multiply.
-  void clear_rows(std::byte* rows, int64_t bytes) const {
-    if (weight_.dtype_ != DType::kInt8) std::memset(rows, 0, static_cast<std::size_t>(bytes));
+  /// Rows of int8 weights, whole: y = x · Wᵀ + bias.
+  void run_whole(int64_t first_row, const Tensor& bias, const Tensor& y) const {
+    const int64_t rows = std::min(kMostRows, x_.rows() - first_row);
+    const uint8_t* bytes = quantize_some(first_row, rows);
+    const ProfileScope scope = profile_product(rows, weight_.out_);
+    weight_.panels_->multiply(bytes, Scratch::here().quantized.data(), bias,
+                              y.slice_rows(first_row, first_row + rows));
   }
 
-  static void multiply_rows(const PackedMatrix::Tile& tile, int64_t rows, int64_t padded,
-                            std::byte* a, std::byte* sums) {
-    const ProfileScope scope(
-        "gemm", 2.0 * static_cast<double>(rows * tile.shape.in * tile.shape.out),
-        static_cast<double>((rows + tile.shape.out) * tile.shape.in * size_of(tile.shape.dtype) +
-                            4 * rows * tile.shape.out));
+ private:
+  void run_panels(int64_t first_row, const std::function<void(const ProductTile&)>& use) const {
+    Scratch& scratch = Scratch::here();
+    const Int8Panels& panels = *weight_.panels_;
+    ProductTile part{.first_row = first_row, .rows = std::min(kMostRows, x_.rows() - first_row)};
+    const uint8_t* bytes = quantize_some(first_row, part.rows);
+    part.quantized_rows = scratch.quantized.data();
+    for (; part.first_column < weight_.out_; part.first_column += kProductTileColumns) {
+      part.columns = std::min(kProductTileColumns, weight_.out_ - part.first_column);
+      auto* sums = reinterpret_cast<int32_t*>(
+          scratch.sums(part.rows * part.columns * int64_t{sizeof(int32_t)}));
+      {
+        const ProfileScope scope = profile_product(part.rows, part.columns);
+        panels.multiply(bytes, part.rows, part.first_column, part.columns, sums);
+      }
+      part.int8_sums = sums;
+      part.column_scales = panels.column_scales() + part.first_column;
+      part.column_sums = panels.column_sums() + part.first_column;
+      use(part);
+    }
+  }
+
+  /// In the calling thread's memory.
+  const uint8_t* quantize_some(int64_t first_row, int64_t rows) const {
+    Scratch& scratch = Scratch::here();
+    const int64_t stride = weight_.panels_->row_bytes();
+    auto* bytes = reinterpret_cast<uint8_t*>(scratch.rows(rows * stride));
+    quantize_rows(x_.slice_rows(first_row, first_row + rows), bytes, stride,
+                  scratch.quantized.data());
+    return bytes;
+  }
+
+  ProfileScope profile_product(int64_t rows, int64_t columns) const {
+    const int64_t in = weight_.in_, moved = (rows + columns) * in * size_of(weight_.dtype_);
+    return ProfileScope("gemm", 2.0 * static_cast<double>(rows * in * columns),
+                        static_cast<double>(moved + 4 * rows * columns));
+  }
+
+  void multiply_rows(const PackedMatrix::Tile& tile, int64_t rows, int64_t padded, std::byte* a,
+                     std::byte* sums) const {
+    const ProfileScope scope = profile_product(rows, tile.shape.out);
     try {
       execution_for(tile.number, tile.shape, padded, tile.packed).run(a, sums, tile.packed);
     } catch (const dnnl::error& error) {
@@ -305,28 +328,24 @@ class TiledProduct {
     use(part);
   }
 
-  void use_sums(const std::byte* sums, ProductTile& part,
-                const std::function<void(const ProductTile&)>& use) const {
-    if (weight_.dtype_ == DType::kInt8) {
-      part.int8_sums = reinterpret_cast<const int32_t*>(sums);
-      part.column_scales = weight_.scales_.data<float>() + part.first_column;
-      part.column_sums = weight_.column_sums_.data() + part.first_column;
-    } else {
-      part.sums = reinterpret_cast<const float*>(sums);
-    }
-    use(part);
-  }
-
   const Tensor& x_;
   const PackedMatrix& weight_;
 };
 
-void multiply_tiles(const Tensor& x, const PackedMatrix& weight,
-                    const std::function<void(const ProductTile&)>& use) {
+namespace {
+
+void check_product(const Tensor& x, const PackedMatrix& weight) {
   if (x.columns() != weight.in() || x.dtype() == DType::kInt8) {
     fail("product of {} {} and a weight of shape [{}, {}] does not fit", name_of(x.dtype()),
          to_string(x.shape()), weight.out(), weight.in());
   }
+}
+
+}  // namespace
+
+void multiply_tiles(const Tensor& x, const PackedMatrix& weight,
+                    const std::function<void(const ProductTile&)>& use) {
+  check_product(x, weight);
   const TiledProduct product(x, weight);
   for (int64_t row = 0; row < x.rows(); row += kMostRows) product.run(row, use);
 }
@@ -359,7 +378,12 @@ void multiply(const Tensor& x, const PackedMatrix& weight, const Tensor& bias, c
     fail("product of {} rows and a weight of shape [{}, {}] does not fit into {}", x.rows(),
          weight.out(), weight.in(), to_string(y.shape()));
   }
-  multiply_tiles(x, weight, [&](const ProductTile& tile) { finish_rows(tile, bias, y); });
+  if (weight.dtype() != DType::kInt8) {
+    return multiply_tiles(x, weight, [&](const ProductTile& tile) { finish_rows(tile, bias, y); });
+  }
+  check_product(x, weight);
+  const TiledProduct product(x, weight);
+  for (int64_t row = 0; row < x.rows(); row += kMostRows) product.run_whole(row, bias, y);
 }
 
 }  // namespace attend

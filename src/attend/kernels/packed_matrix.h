@@ -3,16 +3,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
-#include "attend/kernels/quantize.h"
+#include "attend/kernels/int8_panels.h"
 #include "attend/tensor/tensor.h"
 
 namespace attend {
 
 /// A layer's weight [out, in], laid out for x · Wᵀ once, when a model is loaded, and never changed:
 /// in float32, bfloat16 or int8 with a scale for every output channel. Any number of threads may
-/// multiply by it at once.
+/// multiply by it at once. int8 is multiplied by Int8Panels, the others by oneDNN.
 ///
 /// Products of a few rows run at the speed of large ones, and a row's bits depend on no other row
 /// and not on how many there are (contract 6).
@@ -37,9 +36,8 @@ class PackedMatrix {
 
   int64_t in_, out_;
   DType dtype_;
-  Tensor scales_;                   ///< float32 [out], of int8
-  std::vector<float> column_sums_;  ///< [out], of int8
-  std::unique_ptr<Tile[]> tiles_;
+  std::unique_ptr<Int8Panels> panels_;  ///< of int8
+  std::unique_ptr<Tile[]> tiles_;       ///< of the others
 };
 
 /// A part of x · Wᵀ: so many rows by so many columns, from first_row and first_column on.

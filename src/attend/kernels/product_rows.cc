@@ -7,7 +7,7 @@
 #include <hwy/foreach_target.h>
 // clang-format on
 
-#include "attend/kernels/product_tile-inl.h"
+#include "attend/kernels/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend {
@@ -42,41 +42,30 @@ void CopyAnyRows(const Tensor& x, DType dtype, std::byte* to) {
   }
 }
 
-template <typename Sums, typename T>
-void FinishTile(const ProductTile& tile, const Sums& sums, const Tensor& bias, const Tensor& y) {
+template <typename T>
+void FinishTile(const ProductTile& tile, const Tensor& bias, const Tensor& y) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), columns = tile.columns;
   const float* added = bias.defined() ? bias.data<float>() + tile.first_column : nullptr;
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const auto read = sums.Row(row);
+    const float* from = tile.sums + row * columns;
     T* to = y.data<T>() + (tile.first_row + row) * y.row_stride() + tile.first_column;
     int64_t i = 0;
     for (; i + lanes <= columns; i += lanes) {
-      auto value = read.Load(i);
+      auto value = hn::LoadU(d, from + i);
       if (added != nullptr) value = hn::Add(value, hn::LoadU(d, added + i));
       StoreF32(value, d, to + i);
     }
     if (i == columns) continue;
-    auto value = read.LoadSome(i, columns - i);
+    auto value = LoadSome(d, from + i, columns - i);
     if (added != nullptr) value = hn::Add(value, LoadSome(d, added + i, columns - i));
     StoreSome(value, d, to + i, columns - i);
   }
 }
 
 void FinishRows(const ProductTile& tile, const Tensor& bias, const Tensor& y) {
-  const auto finish = [&](const auto& sums) HWY_ATTR {
-    using Sums = std::decay_t<decltype(sums)>;
-    if (y.dtype() == DType::kFloat32) {
-      FinishTile<Sums, float>(tile, sums, bias, y);
-    } else {
-      FinishTile<Sums, BFloat16>(tile, sums, bias, y);
-    }
-  };
-  if (tile.int8_sums != nullptr) {
-    finish(ScaledSums(tile));
-  } else {
-    finish(PlainSums(tile));
-  }
+  const auto finish = y.dtype() == DType::kFloat32 ? FinishTile<float> : FinishTile<BFloat16>;
+  finish(tile, bias, y);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -89,12 +78,8 @@ namespace attend {
 HWY_EXPORT(CopyAnyRows);
 HWY_EXPORT(FinishRows);
 
-void pack_rows(const Tensor& x, DType dtype, std::byte* to, QuantizedRow* rows) {
-  if (dtype == DType::kInt8) {
-    quantize_rows(x, reinterpret_cast<uint8_t*>(to), rows);
-  } else {
-    HWY_DYNAMIC_DISPATCH(CopyAnyRows)(x, dtype, to);
-  }
+void pack_rows(const Tensor& x, DType dtype, std::byte* to) {
+  HWY_DYNAMIC_DISPATCH(CopyAnyRows)(x, dtype, to);
 }
 
 void finish_rows(const ProductTile& tile, const Tensor& bias, const Tensor& y) {

@@ -5,11 +5,10 @@
 
 namespace attend {
 
-/// The rows of x, float32 or bfloat16, in `dtype`, end to end; int8 writes unsigned bytes and how
-/// each row became them.
-void pack_rows(const Tensor& x, DType dtype, std::byte* to, QuantizedRow* rows);
+/// The rows of x, float32 or bfloat16, in `dtype`, float32 or bfloat16, end to end.
+void pack_rows(const Tensor& x, DType dtype, std::byte* to);
 
-/// The tile's place in y, float32 or bfloat16 = sums · row scale · column scale + bias.
+/// The tile's place in y, float32 or bfloat16 = sums + bias; the tile is not of int8.
 void finish_rows(const ProductTile& tile, const Tensor& bias, const Tensor& y);
 
 }  // namespace attend

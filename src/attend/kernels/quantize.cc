@@ -104,7 +104,7 @@ void QuantizeWeightAs(const Tensor& x, int8_t* values, float* scales) {
 /// Activations, a few rows at a time. What a row needs one after the other (its range, a division,
 /// its bytes) takes long to wait for, so rows are taken through each together.
 template <typename T>
-void QuantizeRowsAs(const Tensor& x, uint8_t* values, QuantizedRow* how) {
+void QuantizeRowsAs(const Tensor& x, uint8_t* values, int64_t stride, QuantizedRow* how) {
   constexpr int64_t kTogether = 8;
   const int64_t columns = x.columns();
   for (int64_t first = 0; first < x.rows(); first += kTogether) {
@@ -122,7 +122,7 @@ void QuantizeRowsAs(const Tensor& x, uint8_t* values, QuantizedRow* how) {
     }
     for (int64_t i = 0; i < rows; ++i) {
       RoundRow(from + i * x.row_stride(), columns, inverses[i], how[first + i].zero,
-               values + (first + i) * columns);
+               values + (first + i) * stride);
     }
   }
 }
@@ -132,9 +132,9 @@ void QuantizeWeight(const Tensor& x, int8_t* values, float* scales) {
   (floats ? QuantizeWeightAs<float> : QuantizeWeightAs<BFloat16>)(x, values, scales);
 }
 
-void QuantizeRows(const Tensor& x, uint8_t* values, QuantizedRow* rows) {
+void QuantizeRows(const Tensor& x, uint8_t* values, int64_t stride, QuantizedRow* rows) {
   const bool floats = x.dtype() == DType::kFloat32;
-  (floats ? QuantizeRowsAs<float> : QuantizeRowsAs<BFloat16>)(x, values, rows);
+  (floats ? QuantizeRowsAs<float> : QuantizeRowsAs<BFloat16>)(x, values, stride, rows);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -149,9 +149,9 @@ namespace attend {
 HWY_EXPORT(QuantizeRows);
 HWY_EXPORT(QuantizeWeight);
 
-void quantize_rows(const Tensor& x, uint8_t* values, QuantizedRow* rows) {
+void quantize_rows(const Tensor& x, uint8_t* values, int64_t stride, QuantizedRow* rows) {
   if (x.dtype() == DType::kInt8) fail("quantize: the numbers are int8 already");
-  HWY_DYNAMIC_DISPATCH(QuantizeRows)(x, values, rows);
+  HWY_DYNAMIC_DISPATCH(QuantizeRows)(x, values, stride, rows);
 }
 
 QuantizedMatrix quantize(const Tensor& x) {

@@ -23,9 +23,10 @@ struct QuantizedRow {
 };
 
 /// A row's least to its greatest number, 0 among them, on 0 to 255, so that what comes out of a
-/// ReLU has all of them: values [rows, columns] without gaps. A row with a number that is not
-/// finite has a scale that is none. x is float32 or bfloat16.
-void quantize_rows(const Tensor& x, uint8_t* values, QuantizedRow* rows);
+/// ReLU has all of them. values: [rows, columns], from one row to the next `stride` bytes, what is
+/// between is left as it is. A row with a number that is not finite has a scale that is none. x is
+/// float32 or bfloat16.
+void quantize_rows(const Tensor& x, uint8_t* values, int64_t stride, QuantizedRow* rows);
 
 /// float32 [rows, columns].
 Tensor dequantize(const QuantizedMatrix& matrix);
