@@ -24,74 +24,107 @@ void AddSublayer(const ResidualNormForward& op, int64_t row, const float* factor
   const int64_t columns = op.x.columns(), lanes = static_cast<int64_t>(hn::Lanes(d));
   const float* x = op.x.data<float>() + row * op.x.row_stride();
   const T* y = op.y.data<T>() + row * op.y.row_stride();
-  for (int64_t i = 0; i < columns; i += lanes) {
-    auto added = LoadSome(d, y + i, columns - i);
-    if (factors != nullptr) added = hn::Mul(added, hn::LoadU(d, factors + i));
-    StoreSome(hn::Add(LoadSome(d, x + i, columns - i), added), d, sum + i, columns - i);
+  const auto dropped = [&](FloatVector added, int64_t i) HWY_ATTR {
+    return factors == nullptr ? added : hn::Mul(added, hn::LoadU(d, factors + i));
+  };
+  int64_t i = 0;
+  for (; i + lanes <= columns; i += lanes) {
+    hn::StoreU(hn::Add(hn::LoadU(d, x + i), dropped(LoadF32(d, y + i), i)), d, sum + i);
   }
+  if (i == columns) return;
+  const auto added = dropped(LoadSome(d, y + i, columns - i), i);
+  StoreSome(hn::Add(LoadSome(d, x + i, columns - i), added), d, sum + i, columns - i);
 }
 
 /// Mean and reciprocal standard deviation of a row, in two passes: exact for huge offsets too.
-inline void RowStatistics(const float* row, int64_t columns, float& mean, float& inverse) {
+inline void RowStatistics(const float* row, int64_t columns, float* statistics) {
   const FloatTag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), whole = columns / lanes * lanes;
+  const auto rest = hn::FirstN(d, static_cast<std::size_t>(columns - whole));
   auto total = hn::Zero(d);
-  for (int64_t i = 0; i < columns; i += lanes) {
-    total = hn::Add(total, LoadSome(d, row + i, columns - i));
-  }
-  mean = SumLanes(d, total) / static_cast<float>(columns);
+  for (int64_t i = 0; i < whole; i += lanes) total = hn::Add(total, hn::LoadU(d, row + i));
+  if (whole < columns) total = hn::Add(total, LoadSome(d, row + whole, columns - whole));
+  const float mean = SumLanes(d, total) / static_cast<float>(columns);
   auto squares = hn::Zero(d);
   const auto center = hn::Set(d, mean);
-  for (int64_t i = 0; i < columns; i += lanes) {
-    auto off = hn::Sub(LoadSome(d, row + i, columns - i), center);
-    if (columns - i < lanes) {
-      off = hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(columns - i)), off);
-    }
+  for (int64_t i = 0; i < whole; i += lanes) {
+    const auto off = hn::Sub(hn::LoadU(d, row + i), center);
     squares = hn::MulAdd(off, off, squares);
   }
-  inverse = 1.0F / std::sqrt(SumLanes(d, squares) / static_cast<float>(columns) + kNormEpsilon);
+  if (whole < columns) {
+    const auto off = hn::Sub(LoadSome(d, row + whole, columns - whole), center);
+    squares = hn::MulAdd(off, hn::IfThenElseZero(rest, off), squares);
+  }
+  statistics[0] = mean;
+  statistics[1] =
+      1.0F / std::sqrt(SumLanes(d, squares) / static_cast<float>(columns) + kNormEpsilon);
 }
 
-inline void Normalize(const ResidualNormForward& op, int64_t row, const float* sum) {
+template <typename T>
+void Normalize(const ResidualNormForward& op, const float* statistics, const float* sum, T* out) {
   const FloatTag d;
   const int64_t columns = op.x.columns(), lanes = static_cast<int64_t>(hn::Lanes(d));
-  float* statistics = op.statistics.data<float>() + row * 2;
-  RowStatistics(sum, columns, statistics[0], statistics[1]);
   const auto mean = hn::Set(d, statistics[0]), inverse = hn::Set(d, statistics[1]);
   const float *gain = op.gain.data<float>(), *bias = op.bias.data<float>();
-  for (int64_t i = 0; i < columns; i += lanes) {
-    const int64_t rest = columns - i;
-    const auto normal = hn::Mul(hn::Sub(LoadSome(d, sum + i, rest), mean), inverse);
-    const auto out = hn::MulAdd(normal, LoadSome(d, gain + i, rest), LoadSome(d, bias + i, rest));
-    if (op.out.defined()) StoreSome(out, d, op.out.data<float>() + row * columns + i, rest);
-    if (!op.out_compute.defined()) continue;
-    if (op.out_compute.dtype() == DType::kFloat32) {
-      StoreSome(out, d, op.out_compute.data<float>() + row * columns + i, rest);
-    } else {
-      StoreSome(out, d, op.out_compute.data<BFloat16>() + row * columns + i, rest);
-    }
+  int64_t i = 0;
+  for (; i + lanes <= columns; i += lanes) {
+    const auto normal = hn::Mul(hn::Sub(hn::LoadU(d, sum + i), mean), inverse);
+    StoreF32(hn::MulAdd(normal, hn::LoadU(d, gain + i), hn::LoadU(d, bias + i)), d, out + i);
   }
+  if (i == columns) return;
+  const int64_t rest = columns - i;
+  const auto normal = hn::Mul(hn::Sub(LoadSome(d, sum + i, rest), mean), inverse);
+  StoreSome(hn::MulAdd(normal, LoadSome(d, gain + i, rest), LoadSome(d, bias + i, rest)), d,
+            out + i, rest);
 }
 
+/// A row's sum with its sublayer's output; `kept` is where it goes.
+inline const float* SumRow(const ResidualNormForward& op, int64_t row, float* factors,
+                           float* kept) {
+  if (!op.y.defined()) return op.x.data<float>() + row * op.x.row_stride();
+  const int64_t columns = op.x.columns();
+  if (op.sum.defined()) kept = op.sum.data<float>() + row * columns;
+  if (op.dropout.active()) DropoutRow(op.dropout, row, columns, factors);
+  const float* mask = op.dropout.active() ? factors : nullptr;
+  if (op.y.dtype() == DType::kFloat32) {
+    AddSublayer<float>(op, row, mask, kept);
+  } else {
+    AddSublayer<BFloat16>(op, row, mask, kept);
+  }
+  return kept;
+}
+
+inline void NormalizeTo(const ResidualNormForward& op, int64_t row, const float* sum) {
+  const float* statistics = op.statistics.data<float>() + row * 2;
+  const auto to = [&](const Tensor& out) {
+    const int64_t at = row * op.x.columns();
+    if (!out.defined()) return;
+    if (out.dtype() == DType::kFloat32)
+      return Normalize(op, statistics, sum, out.data<float>() + at);
+    Normalize(op, statistics, sum, out.data<BFloat16>() + at);
+  };
+  to(op.out);
+  to(op.out_compute);
+}
+
+/// A few rows at a time: a row's statistics take long to wait for.
 void Forward(const ResidualNormForward& op) {
+  constexpr int64_t kTogether = 8;
   const int64_t columns = op.x.columns();
   thread_local std::vector<float> factors, scratch;
   factors.resize(static_cast<std::size_t>(DropoutBufferSize(columns)));
-  scratch.resize(static_cast<std::size_t>(columns));
-  for (int64_t row = 0; row < op.x.rows(); ++row) {
-    const float* sum = op.x.data<float>() + row * op.x.row_stride();
-    if (op.y.defined()) {
-      float* kept = op.sum.defined() ? op.sum.data<float>() + row * columns : scratch.data();
-      if (op.dropout.active()) DropoutRow(op.dropout, row, columns, factors.data());
-      const float* mask = op.dropout.active() ? factors.data() : nullptr;
-      if (op.y.dtype() == DType::kFloat32) {
-        AddSublayer<float>(op, row, mask, kept);
-      } else {
-        AddSublayer<BFloat16>(op, row, mask, kept);
-      }
-      sum = kept;
+  scratch.resize(static_cast<std::size_t>(kTogether * columns));
+  for (int64_t first = 0; first < op.x.rows(); first += kTogether) {
+    const int64_t rows = std::min(kTogether, op.x.rows() - first);
+    const float* sums[kTogether];
+    for (int64_t i = 0; i < rows; ++i) {
+      sums[i] = SumRow(op, first + i, factors.data(), scratch.data() + i * columns);
     }
-    if (op.gain.defined()) Normalize(op, row, sum);
+    if (!op.gain.defined()) continue;
+    for (int64_t i = 0; i < rows; ++i) {
+      RowStatistics(sums[i], columns, op.statistics.data<float>() + (first + i) * 2);
+    }
+    for (int64_t i = 0; i < rows; ++i) NormalizeTo(op, first + i, sums[i]);
   }
 }
 
