@@ -173,6 +173,24 @@ HWY_INLINE float ReachedByMany(const LaneMaxima& maxima, int64_t k) {
   return most[k - 1];
 }
 
+/// Offers those of a vector's scores that are not below the bar; false where one is not finite.
+HWY_INLINE bool OfferVector(FloatVector scores, hn::Mask<FloatTag> below, int64_t first_column,
+                            BestOfRow& best) {
+  const FloatTag d;
+  HWY_ALIGN float values[hn::MaxLanes(FloatTag())];
+  uint8_t bits[8] = {};
+  hn::Store(scores, d, values);
+  hn::StoreMaskBits(d, hn::Not(below), bits);
+  uint32_t enough = bits[0] | static_cast<uint32_t>(bits[1]) << 8;
+  bool finite = true;
+  for (; enough != 0; enough &= enough - 1) {
+    const int lane = std::countr_zero(enough);
+    finite = finite && std::isfinite(values[lane]);
+    best.Offer(values[lane], first_column + lane);
+  }
+  return finite;
+}
+
 /// Offers a tile's scores; vectors in which none is good enough are passed over.
 HWY_INLINE void OfferAll(const float* scores, int64_t columns, int64_t first_column, float least,
                          BestOfRow& best) {
@@ -180,16 +198,14 @@ HWY_INLINE void OfferAll(const float* scores, int64_t columns, int64_t first_col
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   auto bar = hn::Set(d, least);
   for (int64_t i = 0; i < columns; i += lanes) {
+    const auto x = hn::LoadU(d, scores + i);
     // What is not a number counts as enough: it is the row's last choice, but one.
-    const auto below = hn::Lt(hn::LoadU(d, scores + i), bar);
-    if (hn::AllTrue(d, below)) continue;
-    uint8_t bits[8] = {};
-    hn::StoreMaskBits(d, hn::Not(below), bits);
-    uint32_t enough = bits[0] | static_cast<uint32_t>(bits[1]) << 8;
-    for (; enough != 0; enough &= enough - 1) {
-      const int64_t at = i + std::countr_zero(enough);
-      if (at < columns) best.Offer(scores[at], first_column + at);
+    auto below = hn::Lt(x, bar);
+    if (columns - i < lanes) {
+      below = hn::Or(below, hn::Not(hn::FirstN(d, static_cast<std::size_t>(columns - i))));
     }
+    if (hn::AllTrue(d, below)) continue;
+    OfferVector(x, below, first_column + i, best);
     if (best.full()) bar = hn::Max(bar, hn::Set(d, best.least()));
   }
 }
@@ -208,24 +224,6 @@ HWY_INLINE void AddRow(const float* scores, const LaneMaxima& maxima, const Prod
   if (best.full() && greatest <= best.least()) return;
   const float least = best.full() ? best.least() : ReachedByMany(maxima, k);
   OfferAll(scores, tile.columns, tile.first_column, least, best);
-}
-
-/// Offers those of a vector's scores that are not below the bar; false where one is not finite.
-HWY_INLINE bool OfferVector(FloatVector scores, hn::Mask<FloatTag> below, int64_t first_column,
-                            BestOfRow& best) {
-  const FloatTag d;
-  HWY_ALIGN float values[hn::MaxLanes(FloatTag())];
-  uint8_t bits[8] = {};
-  hn::Store(scores, d, values);
-  hn::StoreMaskBits(d, hn::Not(below), bits);
-  uint32_t enough = bits[0] | static_cast<uint32_t>(bits[1]) << 8;
-  bool finite = true;
-  for (; enough != 0; enough &= enough - 1) {
-    const int lane = std::countr_zero(enough);
-    finite = finite && std::isfinite(values[lane]);
-    best.Offer(values[lane], first_column + lane);
-  }
-  return finite;
 }
 
 /// One pass over a tile of a row that has k good scores and a reference. Powers are good as long as
