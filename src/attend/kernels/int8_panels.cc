@@ -21,6 +21,7 @@ namespace {
 constexpr int kLanes = 16;
 constexpr int kVectors = 4;  ///< of a panel
 constexpr int64_t kColumns = int64_t{kLanes} * kVectors;
+constexpr int64_t kLine = 64;
 constexpr int64_t kQuad = 4;  ///< bytes that are multiplied and added up at once
 /// Rows at once: with the panel's four vectors and a row's bytes their sums fill the registers.
 constexpr int64_t kMostRows = 6;
@@ -129,16 +130,23 @@ HWY_INLINE void multiply_rows(const uint8_t* x, int64_t quads, const int8_t* pan
   }
 }
 
+/// Calls for some cache lines.
+HWY_INLINE void prefetch(const int8_t* from, int64_t first, int64_t end) {
+  for (int64_t i = first; i < end; ++i) _mm_prefetch(from + i * kLine, _MM_HINT_T0);
+}
+
 /// All rows by the panels of store_sum.columns channels: a panel stays in the first-level cache
 /// while the rows pass, as many at once as make equal groups.
 template <class Store>
 void multiply_panels(const uint8_t* x, int64_t rows, int64_t quads, const int8_t* panels,
                      const Store& store_sum) {
-  const int64_t groups = (rows + kMostRows - 1) / kMostRows;
+  const int64_t groups = (rows + kMostRows - 1) / kMostRows,
+                lines = quads * kColumns * kQuad / kLine;
   for (int64_t column = 0; column < store_sum.columns; column += kColumns) {
     const int8_t* panel = panels + column * quads * kQuad;
     for (int64_t group = 0; group < groups; ++group) {
       const int64_t first = rows * group / groups, end = rows * (group + 1) / groups;
+      prefetch(panel + lines * kLine, lines * group / groups, lines * (group + 1) / groups);
       switch (end - first) {
         case 1:
           multiply_rows<1>(x, quads, panel, first, column, store_sum);
