@@ -239,8 +239,9 @@ void EvaluateCommand::read_text() {
     const Lines& lines = hypothesis_lines_.emplace_back(read_side(path));
     for (size_t i = 0; i < references_.size(); ++i) {
       if (reference_lines_[i].size() == lines.size()) continue;
-      fail("{} has {} lines, but the reference {} has {}; expected as many", file_name(path),
-           lines.size(), file_name(references_[i]), reference_lines_[i].size());
+      fail("{} has {}, but the reference {} has {}; expected as many", file_name(path),
+           counted(std::ssize(lines), "line"), file_name(references_[i]),
+           counted(std::ssize(reference_lines_[i]), "line"));
     }
   }
 }

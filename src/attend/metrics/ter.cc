@@ -99,7 +99,8 @@ class ShiftSearch {
     best_ = Shift{};
     const size_t words = distance_.hypothesis().size();
     for (size_t start = 0; start < words; ++start) {
-      for (size_t at = 0; at < reference_.size(); ++at) {
+      const size_t end = std::min(reference_.size(), start + kMaxShiftDistance + 1);
+      for (size_t at = start - std::min(start, kMaxShiftDistance); at < end; ++at) {
         if (!try_matches(start, at)) return found();
       }
     }
@@ -113,7 +114,6 @@ class ShiftSearch {
   /// Tries every run of words that is the same in the hypothesis from `start` on and in the
   /// reference from `at` on. False where the candidates are used up.
   bool try_matches(size_t start, size_t at) {
-    if (std::max(start, at) - std::min(start, at) > kMaxShiftDistance) return true;
     const Words& hypothesis = distance_.hypothesis();
     const size_t longest =
         std::min({kMaxShiftSize, hypothesis.size() - start, reference_.size() - at});
