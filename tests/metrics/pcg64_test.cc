@@ -8,7 +8,8 @@ namespace attend {
 namespace {
 
 TEST(Pcg64, DrawsWhatNumpyDoes) {
-  for (const nlohmann::json& expected : read_fixture("significance_fixture.json")["draws"]) {
+  const nlohmann::json fixture = read_fixture("significance_fixture.json");
+  for (const nlohmann::json& expected : fixture["draws"]) {
     Pcg64 random(expected["seed"].get<uint64_t>());
     for (const auto& number : expected["raw"]) {
       EXPECT_EQ(random.next_uint64(), number.get<uint64_t>());

@@ -99,7 +99,8 @@ TEST(BleuTokenizers, AnyBytesAreCutIntoWordsWithoutSpaces) {
   for (int i = 0; i < 2000; ++i) {
     const std::string line = random_line(random);
     for (const LineTokenizer& tokenize : tokenizers) {
-      for (const std::string_view word : split_words(tokenize(line))) EXPECT_FALSE(word.empty());
+      const std::string words = tokenize(line);
+      for (const std::string_view word : split_words(words)) EXPECT_FALSE(word.empty());
     }
   }
 }
