@@ -77,8 +77,38 @@ TEST(Bleu, SignatureSaysWhatWasComputed) {
             "nrefs:1|case:mixed|eff:no|tok:13a|smooth:add-k[1.00]|version:attend-0.1.0");
 }
 
+TEST(Bleu, TheOrderIsSaidWhereItIsNotFour) {
+  const BleuScore score = corpus_bleu({"a b c"}, {{"a b d"}}, {.max_ngram_order = 2});
+  EXPECT_NEAR(score.value, 100 * std::sqrt(2.0 / 3 * 1 / 2), 1e-9);
+  EXPECT_EQ(score.precisions.size(), 2U);
+  EXPECT_EQ(score.signature,
+            "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|order:2|version:attend-0.1.0");
+  for (const int64_t order : {0, 101}) {
+    EXPECT_NE(message_of<UsageError>(
+                  [order] { corpus_bleu({"a"}, {{"a"}}, {.max_ngram_order = order}); }),
+              "");
+  }
+}
+
+TEST(Bleu, AMissingReferenceIsNone) {
+  const std::string none(kNoReference);
+  const References references = {{"a b c d", none}, {none, "e f g h i"}, {"a b", "e f g h"}};
+  const BleuScore score = corpus_bleu({"a b c d", "e f g h"}, references);
+  EXPECT_EQ(score.reference_length, 8);
+  EXPECT_EQ(signature_fields(score.signature)[0].second, "2");
+  EXPECT_EQ(
+      signature_fields(corpus_bleu({"a", "b"}, {{"a", none}, {"b", "b"}}).signature)[0].second,
+      "var");
+  // An empty one is there, and the closest in length to nothing.
+  EXPECT_EQ(corpus_bleu({""}, {{"a b c d"}, {""}}).reference_length, 0);
+  EXPECT_EQ(message_of<UsageError>([&] {
+              corpus_bleu({"a", "b"}, {{"a", none}, {"a", none}});
+            }),
+            "line 2 has no reference in any of the sets: expected one at least");
+}
+
 TEST(Bleu, MalformedUtf8IsScored) {
-  for (const char* tokenizer : {"13a", "intl", "char", "none"}) {
+  for (const char* tokenizer : {"13a", "intl", "char", "zh", "none"}) {
     BleuOptions options;
     options.tokenizer = parse_bleu_tokenizer(tokenizer);
     options.lowercase = true;
@@ -101,8 +131,10 @@ TEST(Bleu, RefusesTextThatDoesNotGoTogether) {
             std::string::npos);
   EXPECT_NE(message_of<UsageError>([] { corpus_bleu({"a"}, {}); }), "");
   EXPECT_NE(message_of<Error>([] { corpus_bleu({}, {{}}); }), "");
-  EXPECT_EQ(message_of<UsageError>([] { parse_bleu_tokenizer("13b"); }),
-            "unknown BLEU tokenizer '13b': expected 13a, intl, char or none");
+  EXPECT_EQ(
+      message_of<UsageError>([] { parse_bleu_tokenizer("13b"); }),
+      "unknown BLEU tokenizer '13b': expected one of 13a, intl, char, zh, ja-mecab, ko-mecab, "
+      "spm, flores101, flores200, spBLEU-1K, none");
   EXPECT_EQ(message_of<UsageError>([] { parse_bleu_smoothing("add"); }),
             "unknown BLEU smoothing 'add': expected none, floor, add-k or exp");
   EXPECT_NE(message_of<UsageError>([] { corpus_bleu({"a"}, {{"a"}}, {.smooth_value = 1.0}); }), "");
@@ -117,7 +149,8 @@ TEST(Bleu, NamesComeBack) {
   for (const char* name : {"none", "floor", "add-k", "exp"}) {
     EXPECT_EQ(name_of(parse_bleu_smoothing(name)), name);
   }
-  for (const char* name : {"13a", "intl", "char", "none"}) {
+  for (const char* name : {"13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "spm", "flores101",
+                           "flores200", "spBLEU-1K", "none"}) {
     EXPECT_EQ(name_of(parse_bleu_tokenizer(name)), name);
   }
 }

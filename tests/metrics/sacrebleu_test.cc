@@ -10,86 +10,67 @@
 #include <nlohmann/json.hpp>
 #include <zlib.h>
 
-#include "attend/metrics/bleu.h"
-#include "attend/metrics/chrf.h"
-#include "attend/metrics/ter.h"
+#include "attend/base/error.h"
 #include "attend/metrics/tokenizers.h"
+#include "attend/metrics/unicode.h"
+#include "tests/metrics/fixture.h"
 
 namespace attend {
 namespace {
 
 using nlohmann::json;
 
-/// What sacreBLEU answers; tests/reference/metrics_fixture.py made it.
 const json& fixture() {
-  static const json parsed = [] {
-    std::ifstream file(std::string(ATTEND_SOURCE_DIR) + "/tests/metrics/sacrebleu_fixture.json");
-    return json::parse(file);
-  }();
+  static const json parsed = read_fixture("sacrebleu_fixture.json");
   return parsed;
 }
 
-BleuOptions bleu_options(const json& given) {
-  BleuOptions options;
-  options.tokenizer = parse_bleu_tokenizer(given.value("tokenize", "13a"));
-  options.lowercase = given.value("lowercase", false);
-  options.smoothing = parse_bleu_smoothing(given.value("smooth_method", "exp"));
-  if (given.contains("smooth_value")) options.smooth_value = given["smooth_value"].get<double>();
-  // sacreBLEU's programming interface has no default of its own for sentences.
-  options.effective_order = given.value("effective_order", false);
-  return options;
-}
-
-ChrfOptions chrf_options(const json& given) {
-  ChrfOptions options;
-  options.char_order = given.value("char_order", options.char_order);
-  options.word_order = given.value("word_order", options.word_order);
-  options.beta = given.value("beta", options.beta);
-  options.lowercase = given.value("lowercase", false);
-  options.whitespace = given.value("whitespace", false);
-  options.eps_smoothing = given.value("eps_smoothing", false);
-  return options;
-}
-
-TerOptions ter_options(const json& given) {
-  TerOptions options;
-  options.case_sensitive = given.value("case_sensitive", false);
-  options.normalized = given.value("normalized", false);
-  options.no_punct = given.value("no_punct", false);
-  return options;
-}
-
-/// Without attend's version, which sacreBLEU cannot print.
 std::string line_of(Score score) {
-  score.signature.resize(score.signature.rfind("|version:"));
+  score.signature = without_version(score.signature);
   return score.format(8);
+}
+
+/// Whether there is a MeCab to test with.
+bool has_mecab() {
+  try {
+    load_bleu_tokenizer(BleuTokenizer::kJaMecab);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool is_of_mecab(const json& expected) {
+  return expected["options"].value("tokenize", "") == "ja-mecab";
 }
 
 /// Scores all cases of one metric, as a corpus and line by line.
 template <typename Corpus, typename Sentence>
-void compare(const std::string& metric, Corpus corpus, Sentence sentence) {
+void compare(const std::string& metric, Corpus corpus, Sentence sentence, bool with_mecab = false) {
   int cases = 0;
   for (const json& expected : fixture()["cases"]) {
-    if (expected["metric"] != metric) continue;
+    if (expected["metric"] != metric || is_of_mecab(expected) != with_mecab) continue;
     ++cases;
     const json& text = fixture()["corpora"][expected["corpus"].get<std::string>()];
     const auto hypotheses = text["hypotheses"].get<Lines>();
-    auto references = text["references"].get<References>();
+    References references = references_from(text["references"]);
     references.resize(expected["references"].get<size_t>());
     SCOPED_TRACE(expected["corpus"].dump() + " " + expected["options"].dump());
     EXPECT_EQ(line_of(corpus(hypotheses, references, expected["options"])), expected["line"]);
     for (size_t i = 0; i < hypotheses.size(); ++i) {
       Lines translations;
-      for (const Lines& set : references) translations.push_back(set[i]);
+      for (const std::string_view line : references_of(references, i)) {
+        translations.emplace_back(line);
+      }
       EXPECT_NEAR(sentence(hypotheses[i], translations, expected["options"]).value,
                   expected["sentences"][i].get<double>(), 1e-6)
           << "line " << i + 1 << ": " << hypotheses[i];
     }
   }
-  EXPECT_GT(cases, 50);
+  EXPECT_GT(cases, with_mecab ? 5 : 50);
 }
 
-TEST(Contract25, BleuIsSacrebleus) {
+void compare_bleu(bool with_mecab) {
   compare(
       "bleu",
       [](const Lines& hypotheses, const References& references, const json& options) {
@@ -97,7 +78,15 @@ TEST(Contract25, BleuIsSacrebleus) {
       },
       [](const std::string& hypothesis, const Lines& references, const json& options) {
         return sentence_bleu(hypothesis, references, bleu_options(options));
-      });
+      },
+      with_mecab);
+}
+
+TEST(Contract25, BleuIsSacrebleus) { compare_bleu(false); }
+
+TEST(Contract25, BleuOfJapaneseIsSacrebleus) {
+  if (!has_mecab()) GTEST_SKIP() << "libmecab2 or mecab-ipadic-utf8 is not installed";
+  compare_bleu(true);
 }
 
 TEST(Contract25, ChrfIsSacrebleus) {
@@ -127,20 +116,65 @@ Lines words_of(const std::string& text) {
   return {words.begin(), words.end()};
 }
 
-TEST(Contract25, TokenizersAreSacrebleus) {
+void compare_tokenizer(const std::string& name) {
+  const std::string model = takes_pieces(name) ? kPiecesModel : "";
+  const LineTokenizer tokenize = load_bleu_tokenizer(parse_bleu_tokenizer(name), model);
   for (const json& expected : fixture()["tokenized"]) {
     const auto line = expected["line"].get<std::string>();
-    SCOPED_TRACE(line);
-    for (const char* name : {"13a", "intl", "char", "none"}) {
-      EXPECT_EQ(words_of(tokenize(parse_bleu_tokenizer(name), line)), expected[name].get<Lines>())
-          << name;
-    }
-    for (const char* name : {"", "normalized", "no_punct", "case_sensitive"}) {
-      const TerOptions options = ter_options({{*name == 0 ? "none" : name, true}});
-      const std::string key = *name == 0 ? "ter" : std::string("ter ") + name;
-      EXPECT_EQ(words_of(tokenize_tercom(options, line)), expected[key].get<Lines>()) << key;
+    EXPECT_EQ(words_of(tokenize(line)), expected[name].get<Lines>()) << name << ": " << line;
+  }
+}
+
+TEST(Contract25, TokenizersAreSacrebleus) {
+  for (const char* name : {"13a", "intl", "char", "zh", "spm", "none"}) compare_tokenizer(name);
+}
+
+TEST(Contract25, MecabsWordsAreSacrebleus) {
+  if (!has_mecab()) GTEST_SKIP() << "libmecab2 or mecab-ipadic-utf8 is not installed";
+  compare_tokenizer("ja-mecab");
+}
+
+TEST(Contract25, TercomsWordsAreSacrebleus) {
+  for (const json& expected : fixture()["tokenized"]) {
+    const auto line = expected["line"].get<std::string>();
+    for (const auto& [key, words] : expected.items()) {
+      if (!key.starts_with("ter")) continue;
+      json given = json::object();
+      std::istringstream names(key.substr(3));
+      for (std::string name; names >> name;) given[name] = true;
+      EXPECT_EQ(words_of(tokenize_tercom(ter_options(given), line)), words.get<Lines>())
+          << key << ": " << line;
     }
   }
+}
+
+/// The ranges of code points that become words of their own between letters.
+template <typename Tokenize>
+json separated(Tokenize tokenize) {
+  json ranges = json::array();
+  char32_t previous = 0;
+  for (char32_t code_point = 0x20; code_point < 0x110000; ++code_point) {
+    if (code_point == 0xD800) code_point = 0xE000;
+    if (is_space(code_point)) continue;
+    std::string text = "a";
+    append_utf8(text, code_point);
+    if (split_words(tokenize(text + "a")).size() < 2) continue;
+    if (!ranges.empty() && previous + 1 == code_point) {
+      ranges.back()[1] = static_cast<uint32_t>(code_point);
+    } else {
+      ranges.push_back({static_cast<uint32_t>(code_point), static_cast<uint32_t>(code_point)});
+    }
+    previous = code_point;
+  }
+  return ranges;
+}
+
+TEST(Contract25, TheSameCharactersAreWords) {
+  EXPECT_EQ(separated(load_bleu_tokenizer(BleuTokenizer::kZh)), fixture()["separated by zh"]);
+  EXPECT_EQ(separated([](const std::string& text) {
+              return tokenize_tercom({.normalized = true, .asian_support = true}, text);
+            }),
+            fixture()["separated by ter"]);
 }
 
 std::filesystem::path shared_folder() {

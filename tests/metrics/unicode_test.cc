@@ -41,6 +41,8 @@ TEST(Unicode, SpacesArePythons) {
   EXPECT_FALSE(is_space(0x200B));
   EXPECT_EQ(leading_space(""), 0u);
   EXPECT_EQ(strip_right(" \xE2\x80"), " \xE2\x80");
+  EXPECT_EQ(strip("\u3000 \tx y\u00a0 "), "x y");
+  EXPECT_EQ(strip(" \u2003"), "");
 }
 
 TEST(Unicode, LowercaseIsPythons) {

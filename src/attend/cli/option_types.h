@@ -117,8 +117,11 @@ struct Choices<SubwordModel> {
 };
 template <>
 struct Choices<BleuTokenizer> {
-  static constexpr BleuTokenizer kAll[] = {BleuTokenizer::k13a, BleuTokenizer::kIntl,
-                                           BleuTokenizer::kChar, BleuTokenizer::kNone};
+  static constexpr BleuTokenizer kAll[] = {
+      BleuTokenizer::k13a,      BleuTokenizer::kIntl,      BleuTokenizer::kChar,
+      BleuTokenizer::kZh,       BleuTokenizer::kJaMecab,   BleuTokenizer::kKoMecab,
+      BleuTokenizer::kSpm,      BleuTokenizer::kFlores101, BleuTokenizer::kFlores200,
+      BleuTokenizer::kSpBleu1k, BleuTokenizer::kNone};
 };
 template <>
 struct Choices<BleuSmoothing> {

@@ -1,6 +1,7 @@
 #include "attend/metrics/bleu.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -31,6 +32,9 @@ double smooth_value(const BleuOptions& options) {
 }
 
 void check(const BleuOptions& options) {
+  if (options.max_ngram_order < 1 || options.max_ngram_order > 100) {
+    fail_usage("BLEU's max_ngram_order is {}: expected from 1 to 100", options.max_ngram_order);
+  }
   if (!options.smooth_value) return;
   if (!takes_value(options.smoothing)) {
     fail_usage("BLEU's smoothing '{}' takes no value (found {}): only floor and add-k do",
@@ -41,19 +45,38 @@ void check(const BleuOptions& options) {
   }
 }
 
+size_t order_of(const BleuOptions& options) { return static_cast<size_t>(options.max_ngram_order); }
+
 std::string signature(const BleuOptions& options, size_t references) {
   std::string smoothing(name_of(options.smoothing));
   if (takes_value(options.smoothing)) smoothing += fmt::format("[{:.2f}]", smooth_value(options));
+  // sacreBLEU does not say the order, which takes a program to change there.
+  const std::string order =
+      options.max_ngram_order == 4 ? "" : fmt::format("|order:{}", options.max_ngram_order);
   return make_signature(
-      references, fmt::format("case:{}|eff:{}|tok:{}|smooth:{}", options.lowercase ? "lc" : "mixed",
-                              options.effective_order.value_or(false) ? "yes" : "no",
-                              name_of(options.tokenizer), smoothing));
+      references,
+      fmt::format("case:{}|eff:{}|tok:{}|smooth:{}{}", options.lowercase ? "lc" : "mixed",
+                  options.effective_order.value_or(false) ? "yes" : "no",
+                  signature_of(options.tokenizer), smoothing, order));
 }
 
-std::vector<uint32_t> words_of(const std::string& line, const BleuOptions& options, WordIds& ids) {
-  const std::string text = options.lowercase ? lowercase(line) : line;
-  return ids.of_line(tokenize(options.tokenizer, strip_right(text)));
-}
+/// Cuts lines into the numbers of their words.
+class WordReader {
+ public:
+  explicit WordReader(const BleuOptions& options)
+      : lowercase_(options.lowercase),
+        tokenize_(load_bleu_tokenizer(options.tokenizer, options.tokenizer_model)) {}
+
+  std::vector<uint32_t> words_of(std::string_view line) {
+    const std::string text = lowercase_ ? lowercase(line) : std::string(line);
+    return ids_.of_line(tokenize_(strip_right(text)));
+  }
+
+ private:
+  bool lowercase_;
+  LineTokenizer tokenize_;
+  WordIds ids_;
+};
 
 /// The reference length closest to the hypothesis's; of two as close, the shorter.
 size_t closest_length(size_t length, std::span<const Symbols> references) {
@@ -69,30 +92,30 @@ size_t closest_length(size_t length, std::span<const Symbols> references) {
   return closest;
 }
 
-std::array<double, 2 + 2 * kBleuOrder> segment_row(Symbols hypothesis,
-                                                   std::span<const Symbols> references) {
-  std::array<double, 2 + 2 * kBleuOrder> row{};
-  row[0] = static_cast<double>(hypothesis.size());
-  row[1] = static_cast<double>(closest_length(hypothesis.size(), references));
-  const std::vector<int64_t> matches = matching_ngrams(hypothesis, references, kBleuOrder);
-  for (size_t n = 0; n < kBleuOrder; ++n) {
-    row[2 + n] = static_cast<double>(matches[n]);
-    row[2 + kBleuOrder + n] = static_cast<double>(ngram_count(hypothesis.size(), n + 1));
+std::vector<double> segment_row(Symbols hypothesis, std::span<const Symbols> references,
+                                size_t max_order) {
+  std::vector<double> row = {static_cast<double>(hypothesis.size()),
+                             static_cast<double>(closest_length(hypothesis.size(), references))};
+  for (const int64_t count : matching_ngrams(hypothesis, references, max_order)) {
+    row.push_back(static_cast<double>(count));
+  }
+  for (size_t n = 1; n <= max_order; ++n) {
+    row.push_back(static_cast<double>(ngram_count(hypothesis.size(), n)));
   }
   return row;
 }
 
 struct Precisions {
-  std::array<double, kBleuOrder> percent{};
-  size_t order = kBleuOrder;  ///< how many of them the mean is taken of
+  std::vector<double> percent;
+  size_t order;  ///< how many of them the mean is taken of
 };
 
 /// The n-gram precisions after smoothing.
 Precisions precisions_of(std::span<const double> counts, std::span<const double> totals,
                          const BleuOptions& options) {
-  Precisions precisions;
+  Precisions precisions{std::vector<double>(counts.size(), 0.0), counts.size()};
   double exp_divisor = 1;
-  for (size_t n = 0; n < kBleuOrder; ++n) {
+  for (size_t n = 0; n < counts.size(); ++n) {
     const double added =
         options.smoothing == BleuSmoothing::kAddK && n > 0 ? smooth_value(options) : 0;
     const double count = counts[n] + added, total = totals[n] + added;
@@ -131,27 +154,29 @@ BleuScore score_of(std::span<const double> sums, const BleuOptions& options) {
   score.reference_length = static_cast<int64_t>(sums[1]);
   score.brevity_penalty = brevity_penalty(sums[0], sums[1]);
   score.ratio = sums[1] > 0 ? sums[0] / sums[1] : 0;
-  const std::span<const double> counts = sums.subspan(2, kBleuOrder);
-  const std::span<const double> totals = sums.subspan(2 + kBleuOrder, kBleuOrder);
-  for (size_t n = 0; n < kBleuOrder; ++n) {
-    score.counts[n] = static_cast<int64_t>(counts[n]);
-    score.totals[n] = static_cast<int64_t>(totals[n]);
-  }
+  const std::span<const double> counts = sums.subspan(2, order_of(options));
+  const std::span<const double> totals = sums.subspan(2 + order_of(options));
+  score.counts.assign(counts.begin(), counts.end());
+  score.totals.assign(totals.begin(), totals.end());
+  score.precisions.assign(counts.size(), 0.0);
   // Smoothing is for texts with some match.
   if (std::all_of(counts.begin(), counts.end(), [](double count) { return count == 0; })) {
     return score;
   }
-  const Precisions precisions = precisions_of(counts, totals, options);
-  score.precisions = precisions.percent;
+  Precisions precisions = precisions_of(counts, totals, options);
   score.value = score.brevity_penalty * geometric_mean(precisions);
+  score.precisions = std::move(precisions.percent);
   return score;
 }
 
 std::string verbose(const BleuScore& score) {
-  return fmt::format(
-      "{:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len = {})",
-      score.precisions[0], score.precisions[1], score.precisions[2], score.precisions[3],
-      score.brevity_penalty, score.ratio, score.hypothesis_length, score.reference_length);
+  std::string precisions;
+  for (const double precision : score.precisions) {
+    precisions += fmt::format("{}{:.1f}", precisions.empty() ? "" : "/", precision);
+  }
+  return fmt::format("{} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len = {})", precisions,
+                     score.brevity_penalty, score.ratio, score.hypothesis_length,
+                     score.reference_length);
 }
 
 }  // namespace
@@ -186,15 +211,16 @@ SegmentStatistics bleu_statistics(const Lines& hypotheses, const References& ref
                                   const BleuOptions& options) {
   check(options);
   check_lines(hypotheses, references);
-  SegmentStatistics statistics(2 + 2 * kBleuOrder, references.size());
-  WordIds ids;
-  std::vector<std::vector<uint32_t>> words(references.size());
+  const size_t order = order_of(options);
+  SegmentStatistics statistics(2 + 2 * order, reference_count(references));
+  WordReader reader(options);
   for (size_t line = 0; line < hypotheses.size(); ++line) {
-    for (size_t r = 0; r < references.size(); ++r) {
-      words[r] = words_of(references[r][line], options, ids);
+    std::vector<std::vector<uint32_t>> words;
+    for (const std::string_view reference : references_of(references, line)) {
+      words.push_back(reader.words_of(reference));
     }
     const std::vector<Symbols> spans(words.begin(), words.end());
-    statistics.add(segment_row(words_of(hypotheses[line], options, ids), spans));
+    statistics.add(segment_row(reader.words_of(hypotheses[line]), spans, order));
   }
   return statistics;
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attend/metrics/score.h"
 #include "attend/metrics/tokenizers.h"
@@ -15,7 +15,6 @@ namespace attend {
 /// BLEU (Papineni et al. 2002, "BLEU: a method for automatic evaluation of machine translation"),
 /// with the definitions and the printed form of sacreBLEU 2 (Post 2018, "A call for clarity in
 /// reporting BLEU scores").
-inline constexpr size_t kBleuOrder = 4;
 
 /// What to do about an n-gram order without a match (Chen and Cherry 2014, "A systematic comparison
 /// of smoothing techniques for sentence-level BLEU"). A score without any match is 0 with all four.
@@ -32,6 +31,7 @@ BleuSmoothing parse_bleu_smoothing(std::string_view name);
 
 struct BleuOptions {
   BleuTokenizer tokenizer = BleuTokenizer::k13a;
+  std::string tokenizer_model = {};  ///< see load_bleu_tokenizer()
   bool lowercase = false;
   BleuSmoothing smoothing = BleuSmoothing::kExp;
   /// Of kFloor and kAddK; unset means 0.1 and 1. Setting it with another smoothing is a UsageError.
@@ -39,19 +39,22 @@ struct BleuOptions {
   /// Leave out the orders for which the text is too short. Unset means: not for a corpus, but for
   /// a sentence.
   std::optional<bool> effective_order = std::nullopt;
+  int64_t max_ngram_order = 4;  ///< from 1 to 100; another than 4 is in the signature
 };
 
 struct BleuScore : Score {
-  std::array<int64_t, kBleuOrder> counts{};     ///< matching n-grams, before smoothing
-  std::array<int64_t, kBleuOrder> totals{};     ///< n-grams of the hypotheses, before smoothing
-  std::array<double, kBleuOrder> precisions{};  ///< in percent, after smoothing
+  // By order, from 1 to max_ngram_order:
+  std::vector<int64_t> counts;     ///< matching n-grams, before smoothing
+  std::vector<int64_t> totals;     ///< n-grams of the hypotheses, before smoothing
+  std::vector<double> precisions;  ///< in percent, after smoothing
   double brevity_penalty = 0;
   double ratio = 0;  ///< hypothesis_length / reference_length; 0 where that is 0
   int64_t hypothesis_length = 0;
   int64_t reference_length = 0;  ///< of the references closest in length
 };
 
-/// The score of a text. Throws as check_lines does, and UsageError for a bad `smooth_value`.
+/// The score of a text. Throws as check_lines and load_bleu_tokenizer do, and UsageError for a bad
+/// `smooth_value` or `max_ngram_order`.
 BleuScore corpus_bleu(const Lines& hypotheses, const References& references,
                       const BleuOptions& options = {});
 
@@ -59,7 +62,7 @@ BleuScore corpus_bleu(const Lines& hypotheses, const References& references,
 BleuScore sentence_bleu(const std::string& hypothesis, const Lines& references,
                         const BleuOptions& options = {});
 
-/// corpus_bleu in two steps: rows of [hypothesis length, reference length, 4 counts, 4 totals].
+/// corpus_bleu in two steps: rows of [hypothesis length, reference length, counts, totals].
 SegmentStatistics bleu_statistics(const Lines& hypotheses, const References& references,
                                   const BleuOptions& options = {});
 BleuScore bleu_from_statistics(const SegmentStatistics& statistics,

@@ -60,8 +60,8 @@ std::vector<uint32_t> words_of(std::string_view line, WordIds& ids) {
   return words;
 }
 
-Segment segment_of(const std::string& line, const ChrfOptions& options, WordIds& ids) {
-  const std::string text = options.lowercase ? lowercase(line) : line;
+Segment segment_of(std::string_view line, const ChrfOptions& options, WordIds& ids) {
+  const std::string text = options.lowercase ? lowercase(line) : std::string(line);
   Segment segment;
   for (const char32_t code_point : decode_utf8(text)) {
     if (options.whitespace || !is_space(code_point)) segment.characters.push_back(code_point);
@@ -143,14 +143,13 @@ SegmentStatistics chrf_statistics(const Lines& hypotheses, const References& ref
   check(options);
   check_lines(hypotheses, references);
   SegmentStatistics statistics(static_cast<size_t>(3 * (options.char_order + options.word_order)),
-                               references.size());
+                               reference_count(references));
   WordIds ids;
   for (size_t line = 0; line < hypotheses.size(); ++line) {
     const Segment hypothesis = segment_of(hypotheses[line], options, ids);
     std::vector<double> best;
-    for (const Lines& reference : references) {
-      std::vector<double> row =
-          row_of(hypothesis, segment_of(reference[line], options, ids), options);
+    for (const std::string_view reference : references_of(references, line)) {
+      std::vector<double> row = row_of(hypothesis, segment_of(reference, options, ids), options);
       if (best.empty() || value_of(row, options) > value_of(best, options)) best = std::move(row);
     }
     statistics.add(best);

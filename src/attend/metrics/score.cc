@@ -58,6 +58,27 @@ void check_lines(const Lines& hypotheses, const References& references) {
         which, references[set].size(), hypotheses.size());
   }
   if (hypotheses.empty()) fail("there are no lines to score: hypotheses and reference are empty");
+  for (size_t line = 0; line < hypotheses.size(); ++line) {
+    if (references_of(references, line).empty()) {
+      fail_usage("line {} has no reference in any of the sets: expected one at least", line + 1);
+    }
+  }
+}
+
+std::vector<std::string_view> references_of(const References& references, size_t line) {
+  std::vector<std::string_view> present;
+  for (const Lines& set : references) {
+    if (set[line] != kNoReference) present.push_back(set[line]);
+  }
+  return present;
+}
+
+size_t reference_count(const References& references) {
+  size_t count = references_of(references, 0).size();
+  for (size_t line = 1; line < references[0].size(); ++line) {
+    if (references_of(references, line).size() != count) return 0;
+  }
+  return count;
 }
 
 References as_references(const Lines& translations) {
@@ -67,7 +88,8 @@ References as_references(const Lines& translations) {
 }
 
 std::string make_signature(size_t references, std::string_view fields) {
-  return fmt::format("nrefs:{}|{}|version:attend-{}", references, fields, kVersion);
+  return fmt::format("nrefs:{}|{}|version:attend-{}",
+                     references == 0 ? "var" : std::to_string(references), fields, kVersion);
 }
 
 }  // namespace attend

@@ -16,8 +16,11 @@ namespace attend {
 /// not an error: where characters count, each malformed sequence is one U+FFFD.
 using Lines = std::vector<std::string>;
 
-/// One or several reference translations of the same lines: `references[set][line]`.
+/// One or several reference translations of the same lines: `references[set][line]`. An empty one
+/// is a reference without words; one that is missing is kNoReference.
 using References = std::vector<Lines>;
+/// No line of a text, since lines have no newline.
+inline constexpr std::string_view kNoReference = "\n";
 
 /// A 95% confidence interval from bootstrap resampling (Koehn 2004, §3.2).
 struct Confidence {
@@ -49,12 +52,13 @@ std::vector<std::pair<std::string, std::string>> signature_fields(std::string_vi
 /// the sum, so that a corpus can be resampled without reading the text again.
 class SegmentStatistics {
  public:
+  /// `references` as reference_count() gives it.
   explicit SegmentStatistics(size_t columns, size_t references = 1)
       : columns_(columns), references_(references) {}
 
   size_t columns() const { return columns_; }
   size_t size() const { return values_.size() / columns_; }
-  size_t references() const { return references_; }  ///< the number of reference sets
+  size_t references() const { return references_; }
   std::span<const double> row(size_t segment) const {
     return {values_.data() + segment * columns_, columns_};
   }
@@ -71,14 +75,21 @@ class SegmentStatistics {
 /// Computes a score from a sum of rows of SegmentStatistics.
 using Scorer = std::function<double(std::span<const double>)>;
 
-/// Throws UsageError where there is no reference set or a set has another number of lines than the
-/// hypotheses (the message has both numbers), Error where there are no lines at all.
+/// Throws UsageError where there is no reference set, a set has another number of lines than the
+/// hypotheses (the message has both numbers), or all references of a line are missing, and Error
+/// where there are no lines at all.
 void check_lines(const Lines& hypotheses, const References& references);
 
 /// The references of a text of one line, from all translations of that line.
 References as_references(const Lines& translations);
 
-/// Builds a signature: "nrefs:N|", then the metric's own fields, then attend's version.
+/// The references of a line that are not missing.
+std::vector<std::string_view> references_of(const References& references, size_t line);
+/// How many references a line has; 0 where that differs from line to line.
+size_t reference_count(const References& references);
+
+/// Builds a signature: "nrefs:N|" ("nrefs:var|" for 0), then the metric's own fields, then attend's
+/// version.
 std::string make_signature(size_t references, std::string_view fields);
 
 }  // namespace attend

@@ -3,15 +3,17 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "attend/metrics/score.h"
 
 namespace attend {
 
-/// How to resample. The method is sacreBLEU 2's; the random numbers are attend's own
-/// (RandomGenerator), so that means, intervals and p-values agree with sacreBLEU's within sampling
-/// error and not to the last digit.
+/// How to resample. Methods and random numbers are those of sacreBLEU 2 with SACREBLEU_SEED set to
+/// `seed`, so that p-values are equal. sacreBLEU adds resamples up in float32 and attend in
+/// float64: means and intervals agree to some six digits.
 struct BootstrapOptions {
   int64_t resamples = 1000;
   uint64_t seed = 12345;
@@ -29,7 +31,7 @@ void add_confidence(Score& score, const SegmentStatistics& statistics, const Sco
 /// How one system compares with the baseline.
 struct PairedResult {
   double value = 0;  ///< the system's score
-  Confidence confidence;
+  std::optional<Confidence> confidence;
   /// How probable a difference at least as large as that to the baseline would be, were the
   /// systems equally good. The baseline has none.
   std::optional<double> p_value;
@@ -43,5 +45,23 @@ struct PairedResult {
 std::vector<PairedResult> paired_bootstrap(std::span<const SegmentStatistics> systems,
                                            const Scorer& scorer,
                                            const BootstrapOptions& options = {});
+
+struct RandomizationOptions {
+  int64_t trials = 10000;
+  uint64_t seed = 12345;
+};
+
+/// Paired two-sided approximate randomization (Riezler and Maxwell 2005, "On some pitfalls in
+/// automatic evaluation and significance testing for MT"): each trial gives every segment's two
+/// translations to two pseudo-systems at random, and the p-value is how often those differ by more
+/// than the systems do. There are no confidence intervals. Throws as paired_bootstrap does.
+std::vector<PairedResult> paired_randomization(std::span<const SegmentStatistics> systems,
+                                               const Scorer& scorer,
+                                               const RandomizationOptions& options = {});
+
+/// `signature` with what was resampled in sacreBLEU's place, behind the number of references:
+/// "nrefs:1|bs:1000|seed:12345|case:mixed|...". `test` is "bs" or "ar".
+std::string signature_with(std::string_view signature, std::string_view test, int64_t samples,
+                           uint64_t seed);
 
 }  // namespace attend

@@ -99,7 +99,8 @@ class ShiftSearch {
     best_ = Shift{};
     const size_t words = distance_.hypothesis().size();
     for (size_t start = 0; start < words; ++start) {
-      for (size_t at = 0; at < reference_.size(); ++at) {
+      const size_t end = std::min(reference_.size(), start + kMaxShiftDistance + 1);
+      for (size_t at = start - std::min(start, kMaxShiftDistance); at < end; ++at) {
         if (!try_matches(start, at)) return found();
       }
     }
@@ -113,7 +114,6 @@ class ShiftSearch {
   /// Tries every run of words that is the same in the hypothesis from `start` on and in the
   /// reference from `at` on. False where the candidates are used up.
   bool try_matches(size_t start, size_t at) {
-    if (std::max(start, at) - std::min(start, at) > kMaxShiftDistance) return true;
     const Words& hypothesis = distance_.hypothesis();
     const size_t longest =
         std::min({kMaxShiftSize, hypothesis.size() - start, reference_.size() - at});
@@ -181,13 +181,13 @@ int64_t edits_of(const Words& hypothesis, const Words& reference) {
   return ShiftSearch(reference).count_edits(hypothesis);
 }
 
-std::string tokenize_hypothesis(const TerOptions& options, const std::string& line) {
+std::string tokenize_hypothesis(const TerOptions& options, std::string_view line) {
   return tokenize_tercom(options, strip_right(line));
 }
 
 /// sacreBLEU tokenizes references twice. This makes a difference to normalisation only: "Anna's,"
 /// is two words after the first time, "Anna's" and ",", and three after the second.
-std::string tokenize_reference(const TerOptions& options, const std::string& line) {
+std::string tokenize_reference(const TerOptions& options, std::string_view line) {
   const std::string once = tokenize_hypothesis(options, line);
   return options.normalized ? tokenize_tercom(options, once) : once;
 }
@@ -195,10 +195,11 @@ std::string tokenize_reference(const TerOptions& options, const std::string& lin
 std::string yes_or_no(bool value) { return value ? "yes" : "no"; }
 
 std::string signature(const TerOptions& options, size_t references) {
-  return make_signature(references,
-                        fmt::format("case:{}|tok:tercom|norm:{}|punct:{}|asian:no",
-                                    options.case_sensitive ? "mixed" : "lc",
-                                    yes_or_no(options.normalized), yes_or_no(!options.no_punct)));
+  return make_signature(
+      references,
+      fmt::format("case:{}|tok:tercom|norm:{}|punct:{}|asian:{}",
+                  options.case_sensitive ? "mixed" : "lc", yes_or_no(options.normalized),
+                  yes_or_no(!options.no_punct), yes_or_no(options.asian_support)));
 }
 
 /// The quotient in percent; 100 for words where the reference has none, 0 where neither has any.
@@ -222,19 +223,20 @@ TerScore sentence_ter(const std::string& hypothesis, const Lines& references,
 SegmentStatistics ter_statistics(const Lines& hypotheses, const References& references,
                                  const TerOptions& options) {
   check_lines(hypotheses, references);
-  SegmentStatistics statistics(2, references.size());
+  SegmentStatistics statistics(2, reference_count(references));
   WordIds ids;
   for (size_t line = 0; line < hypotheses.size(); ++line) {
     const Words hypothesis = ids.of_line(tokenize_hypothesis(options, hypotheses[line]));
     int64_t fewest = std::numeric_limits<int64_t>::max();
     double length = 0;
-    for (const Lines& set : references) {
-      const Words reference = ids.of_line(tokenize_reference(options, set[line]));
+    const std::vector<std::string_view> translations = references_of(references, line);
+    for (const std::string_view translation : translations) {
+      const Words reference = ids.of_line(tokenize_reference(options, translation));
       fewest = std::min(fewest, edits_of(hypothesis, reference));
       length += static_cast<double>(reference.size());
     }
     const double row[] = {static_cast<double>(fewest),
-                          length / static_cast<double>(references.size())};
+                          length / static_cast<double>(translations.size())};
     statistics.add(row);
   }
   return statistics;

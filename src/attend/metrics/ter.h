@@ -15,6 +15,9 @@ struct TerOptions {
   bool case_sensitive = false;
   bool normalized = false;  ///< undo XML escapes and separate punctuation from words
   bool no_punct = false;    ///< remove . , ? : ; ! " ( )
+  /// What the two do to Western text, do to Asian text, too: ideographs become words of their own,
+  /// and Asian punctuation is separated or removed. Without them it does nothing.
+  bool asian_support = false;
 };
 
 struct TerScore : Score {

@@ -112,6 +112,11 @@ std::string_view strip_right(std::string_view text) {
   return text;
 }
 
+std::string_view strip(std::string_view text) {
+  while (const size_t space = leading_space(text)) text.remove_prefix(space);
+  return strip_right(text);
+}
+
 size_t leading_space(std::string_view text) {
   if (text.empty()) return 0;
   const auto first = static_cast<unsigned char>(text[0]);

@@ -23,6 +23,8 @@ std::string lowercase(std::string_view text);
 
 /// Without the white space at the end: Python's str.rstrip().
 std::string_view strip_right(std::string_view text);
+/// Without the white space at both ends: Python's str.strip().
+std::string_view strip(std::string_view text);
 
 /// The length in bytes of the white-space character that `text` starts with, 0 where it starts
 /// with another.
