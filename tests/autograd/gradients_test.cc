@@ -129,7 +129,10 @@ TEST(Gradients, Embedding) {
     op.parameters["table"] = normal_tensor({5, 6});
     if (learned) op.parameters["positions"] = normal_tensor({12, 6});
     op.upstream = {normal_tensor({6, 6}), normal_tensor({6, 6})};
-    const EmbeddingInput input{{1, 4, 1, 0, 1, 2}, share({0, 3, 4, 6}), {0, 9, 2}};
+    const EmbeddingInput input{.ids = {1, 4, 1, 0, 1, 2},
+                               .offsets = share({0, 3, 4, 6}),
+                               .first_positions = {0, 9, 2},
+                               .factors = {1.5F, 0, 1, 1.5F, 1.5F, 1.5F}};
     op.run = [=](OpRun& run) -> std::vector<Variable> {
       const Stream out = embedding(run.context, input, run.parameter("table"), 2.5F, sines,
                                    learned ? &run.parameter("positions") : nullptr, 0.4F, true);
@@ -211,22 +214,22 @@ TEST(Gradients, Rotate) {
 }
 
 TEST(Gradients, ProjectCrossEntropy) {
-  for (const float smoothing : {0.0F, 0.2F}) {
+  for (const auto& [smoothing, r_drop] : {std::pair(0.0F, 0.0F), {0.2F, 0.0F}, {0.2F, 3.0F}}) {
+    SCOPED_TRACE(fmt::format("smoothing {}, R-Drop {}", smoothing, r_drop));
     OpCase op;
-    op.inputs["hidden"] = operand({5, 6});
-    op.parameters["table"] = normal_tensor({9, 6});
     const std::vector<int32_t> targets = {0, 8, 3, 3, 5};
-    double loss = 0;
+    op.inputs["hidden"] = operand({r_drop > 0 ? 10 : 5, 6});
+    op.parameters["table"] = normal_tensor({9, 6});
+    LossSums sums;
     op.run = [&](OpRun& run) -> std::vector<Variable> {
-      loss = project_cross_entropy(run.context, run.variable("hidden"), run.parameter("table"),
-                                   targets, smoothing, 0.5F)
-                 .loss;
+      sums = project_cross_entropy(run.context, run.variable("hidden"), run.parameter("table"),
+                                   targets, smoothing, 0.5F, r_drop);
       return {};
     };
     const OpResult played = play(op, DType::kFloat32, true);
     const auto scaled_loss = [&] {
       play(op, DType::kFloat32, false);
-      return 0.5 * loss;
+      return 0.5 * (sums.loss + static_cast<double>(r_drop) / 2 * sums.divergence);
     };
     EXPECT_LE(relative_error(played.gradients.at("hidden"),
                              central_differences(op.inputs["hidden"].values, 1e-2F, scaled_loss)),

@@ -128,6 +128,7 @@ TEST(OpsFixture, Embedding) {
       const std::vector<int32_t> first = fixture().integers(full + "/first_positions");
       input.first_positions.assign(first.begin(), first.end());
     }
+    if (name == "factors") input.factors = fixture().values(full + "/factors");
     op.run = [&](OpRun& run) -> std::vector<Variable> {
       const bool learned = run.parameters.contains("positions");
       const bool fixed = name == "sinusoidal" || name == "later";
@@ -199,42 +200,60 @@ TEST(OpsFixture, Rotate) {
   }
 }
 
+/// The cases of one kind of loss: what stands before "/loss".
+std::vector<std::string> losses_of(const std::string& kind) {
+  std::vector<std::string> found;
+  for (const std::string& entry : fixture().names(kind + "/")) {
+    if (entry.ends_with("/loss")) found.push_back(kind + "/" + entry.substr(0, entry.size() - 5));
+  }
+  return found;
+}
+
+void expect_loss_fixture(const std::string& name, float smoothing, float r_drop, DType dtype) {
+  SCOPED_TRACE(name + ", " + std::string(name_of(dtype)));
+  const std::vector<int32_t> targets = fixture().integers(name + "/targets");
+  OpCase op;
+  op.inputs["hidden"] = {fixture().tensor(name + "/hidden"), true};
+  op.parameters["table"] = fixture().tensor(name + "/table");
+  LossSums sums;
+  op.run = [&](OpRun& run) -> std::vector<Variable> {
+    sums = project_cross_entropy(run.context, run.variable("hidden"), run.parameter("table"),
+                                 targets, smoothing, 0.37F, r_drop);
+    return {};
+  };
+  play(op, dtype, false);
+  const LossSums silent = sums;
+  const OpResult played = play(op, dtype, true);
+  EXPECT_EQ(silent.loss, sums.loss);
+  EXPECT_EQ(silent.correct, sums.correct);
+  EXPECT_EQ(sums.tokens, static_cast<int64_t>(targets.size()));
+  const double loss = fixture().number(name + "/loss"), nll = fixture().number(name + "/nll");
+  EXPECT_NEAR(sums.loss, loss, tolerance(dtype) * loss);
+  EXPECT_NEAR(sums.nll, nll, tolerance(dtype) * nll);
+  const double divergence = r_drop > 0 ? fixture().number(name + "/divergence") : 0;
+  EXPECT_NEAR(sums.divergence, divergence, tolerance(dtype) * divergence);
+  for (const auto& [input, gradient] : played.gradients) {
+    EXPECT_LE(relative_error(gradient, fixture().values(name + "/d_" + input)), tolerance(dtype))
+        << "gradient of " << input;
+  }
+}
+
 TEST(OpsFixture, ProjectCrossEntropy) {
-  int seen = 0;
-  for (const std::string& entry : fixture().names("project_cross_entropy/")) {
-    if (!entry.ends_with("/loss")) continue;
-    ++seen;
-    const std::string name = "project_cross_entropy/" + entry.substr(0, entry.size() - 5);
-    const float smoothing = name.ends_with("0.1") ? 0.1F : 0.0F;
-    const std::vector<int32_t> targets = fixture().integers(name + "/targets");
+  const std::vector<std::string> cases = losses_of("project_cross_entropy");
+  EXPECT_EQ(cases.size(), 6U);
+  for (const std::string& name : cases) {
     for (const DType dtype : compute_dtypes()) {
-      SCOPED_TRACE(name + ", " + std::string(name_of(dtype)));
-      OpCase op;
-      op.inputs["hidden"] = {fixture().tensor(name + "/hidden"), true};
-      op.parameters["table"] = fixture().tensor(name + "/table");
-      LossSums sums;
-      op.run = [&](OpRun& run) -> std::vector<Variable> {
-        sums = project_cross_entropy(run.context, run.variable("hidden"), run.parameter("table"),
-                                     targets, smoothing, 0.37F);
-        return {};
-      };
-      play(op, dtype, false);
-      const LossSums silent = sums;
-      const OpResult played = play(op, dtype, true);
-      EXPECT_EQ(silent.loss, sums.loss);
-      EXPECT_EQ(silent.correct, sums.correct);
-      EXPECT_EQ(sums.tokens, static_cast<int64_t>(targets.size()));
-      const double loss = fixture().number(name + "/loss"), nll = fixture().number(name + "/nll");
-      EXPECT_NEAR(sums.loss, loss, tolerance(dtype) * loss);
-      EXPECT_NEAR(sums.nll, nll, tolerance(dtype) * nll);
-      for (const auto& [input, gradient] : played.gradients) {
-        EXPECT_LE(relative_error(gradient, fixture().values(name + "/d_" + input)),
-                  tolerance(dtype))
-            << "gradient of " << input;
-      }
+      expect_loss_fixture(name, name.ends_with("0.1") ? 0.1F : 0.0F, 0, dtype);
     }
   }
-  EXPECT_EQ(seen, 6);
+}
+
+TEST(OpsFixture, RDrop) {
+  const std::vector<std::string> cases = losses_of("r_drop");
+  EXPECT_EQ(cases.size(), 3U);
+  for (const std::string& name : cases) {
+    for (const DType dtype : compute_dtypes()) expect_loss_fixture(name, 0.1F, 5, dtype);
+  }
 }
 
 }  // namespace

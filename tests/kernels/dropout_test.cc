@@ -115,6 +115,15 @@ TEST(Dropout, EveryPartOfTheKeyMatters) {
   }
 }
 
+TEST(Dropout, ARowIsKeptOrDroppedAsItsFirstElementIs) {
+  const Dropout dropout{0.3F, {0xFEDCBA9876543210, 7, 12345}};
+  const std::vector<float> drawn = mask(dropout, 200, 1);
+  for (int64_t row = 0; row < 200; ++row) {
+    EXPECT_EQ(dropout.keeps(row), drawn[static_cast<std::size_t>(row)] > 0) << row;
+    EXPECT_TRUE(Dropout{}.keeps(row));
+  }
+}
+
 TEST(Dropout, ALongerRowBeginsTheSame) {
   const Dropout dropout{0.5F, {3, 1, 2}};
   std::vector<float> longer = mask(dropout, 1, 300);

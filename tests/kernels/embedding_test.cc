@@ -136,21 +136,25 @@ TEST(ScatterAdd, AddsRepeatedRowsAndKeepsToItsPart) {
   constexpr int64_t kWidth = 19;
   const std::vector<int32_t> ids = {4, 0, 4, 3, 4};
   const Tensor rows = random_tensor({5, kWidth}, 1);
-  for_each_instruction_set([&] {
+  const auto check = [&](const std::vector<float>& factors) {
     const Tensor whole = random_tensor({6, kWidth}, 2), parts = random_tensor({6, kWidth}, 2);
     std::vector<double> expected;
     for (const float value : whole.to_vector()) expected.push_back(static_cast<double>(value));
     for (std::size_t row = 0; row < ids.size(); ++row) {
       for (int64_t i = 0; i < kWidth; ++i) {
         expected[static_cast<std::size_t>(ids[row] * kWidth + i)] +=
-            0.5 * at(rows, static_cast<int64_t>(row), i);
+            0.5 * (factors.empty() ? 1 : factors[row]) * at(rows, static_cast<int64_t>(row), i);
       }
     }
-    scatter_add(ids, rows, 0.5F, whole, 0, 6);
+    scatter_add(ids, rows, 0.5F, factors, whole, 0, 6);
     EXPECT_LE(relative_error(whole.to_vector(), expected), 1e-6);
-    scatter_add(ids, rows, 0.5F, parts, 4, 6);
-    scatter_add(ids, rows, 0.5F, parts, 0, 4);
+    scatter_add(ids, rows, 0.5F, factors, parts, 4, 6);
+    scatter_add(ids, rows, 0.5F, factors, parts, 0, 4);
     EXPECT_EQ(bits_of(whole), bits_of(parts));
+  };
+  for_each_instruction_set([&] {
+    check({});
+    check({1, 0, 1.25F, 1.25F, 0});
   });
 }
 

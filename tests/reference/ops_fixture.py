@@ -185,6 +185,48 @@ def cross_entropy_cases():
             put(f"{case}/d_table", gradients[1])
 
 
+def word_dropout_cases():
+    ids, offsets, places = [3, 0, 3, 7, 1, 3], [0, 4, 6], [0, 1, 2, 3, 0, 1]
+    factors = [0.0, 1.25, 1.25, 1.0, 0.0, 1.0]
+    table, positions = normal(11, 10), normal(6, 10)
+    out = table[ids] * 10**0.5 * torch.tensor(factors)[:, None] + positions[places]
+    integers = dict(ids=ids, offsets=offsets)
+    record("embedding/factors", dict(table=table, positions=positions), out, **integers)
+    put("embedding/factors/factors", np.array(factors))
+
+
+def r_drop_cases():
+    """Half of the loss of Wu, Liang et al. 2021, equations 1 to 4; rows of both passes end to end."""
+    alpha, smoothing = 5.0, 0.1
+    for rows, classes in ((1, 2), (5, 23), (150, 23)):
+        hidden, table = normal(2 * rows, 8), normal(classes, 8)
+        targets = torch.tensor(generator.integers(0, classes, rows))
+        log_p = torch.log_softmax(hidden @ table.T, dim=1)
+        first, second = log_p.split(rows)
+        kl = [
+            functional.kl_div(other, this, reduction="sum", log_target=True)
+            for this, other in ((first, second), (second, first))
+        ]
+        divergence = sum(kl) / 2
+        loss, nll = (
+            functional.cross_entropy(
+                hidden @ table.T, targets.repeat(2), reduction="sum", label_smoothing=share
+            )
+            for share in (smoothing, 0.0)
+        )
+        total = (loss + alpha * divergence) / 2
+        gradients = torch.autograd.grad(total * 0.37, [hidden, table])
+        case = f"r_drop/{rows} x {classes}"
+        put(f"{case}/hidden", hidden)
+        put(f"{case}/table", table)
+        put(f"{case}/targets", targets.int())
+        put(f"{case}/loss", np.float64(loss.item() / 2))
+        put(f"{case}/nll", np.float64(nll.item() / 2))
+        put(f"{case}/divergence", np.float64(divergence.item()))
+        put(f"{case}/d_hidden", gradients[0])
+        put(f"{case}/d_table", gradients[1])
+
+
 linear_cases()
 activation_cases()
 norm_cases()
@@ -192,4 +234,6 @@ embedding_cases()
 attention_cases()
 rotary_cases()
 cross_entropy_cases()
+word_dropout_cases()
+r_drop_cases()
 write_safetensors(sys.argv[1], tensors)

@@ -39,6 +39,7 @@ Stream embedding(Context& context, const EmbeddingInput& input, Parameter& table
        .table = table.quantized.values.defined() ? table.quantized.values : table.master,
        .table_scales = table.quantized.scales,
        .scale = scale,
+       .factors = input.factors,
        .positions = learned_positions != nullptr ? learned_positions->master : positions,
        .dropout = dropout,
        .out = out,
@@ -55,18 +56,19 @@ Stream embedding(Context& context, const EmbeddingInput& input, Parameter& table
   if (learned_positions != nullptr) learned_positions->expect_sparse();
   std::vector<int32_t> places;
   if (learned_positions != nullptr) places = position_ids(input);
-  tape->record("embedding backward", [=, &table, ids = input.ids, memory = context.memory] {
-    const Tensor& d_out1 = result.residual.gradient();
-    const Tensor d_out2 = two_forms ? result.operand.gradient() : Tensor();
-    if (!d_out1.defined() && !d_out2.defined()) return;
-    const Tensor rows(shape, DType::kFloat32, *memory);
-    embedding_backward(dropout, d_out1, d_out2, rows);
-    profile_traffic(d_out1, d_out2, rows);
-    tape->add_sparse_gradient(table, {ids, rows, scale});
-    if (learned_positions != nullptr) {
-      tape->add_sparse_gradient(*learned_positions, {places, rows, 1.0F});
-    }
-  });
+  tape->record("embedding backward",
+               [=, &table, ids = input.ids, factors = input.factors, memory = context.memory] {
+                 const Tensor& d_out1 = result.residual.gradient();
+                 const Tensor d_out2 = two_forms ? result.operand.gradient() : Tensor();
+                 if (!d_out1.defined() && !d_out2.defined()) return;
+                 const Tensor rows(shape, DType::kFloat32, *memory);
+                 embedding_backward(dropout, d_out1, d_out2, rows);
+                 profile_traffic(d_out1, d_out2, rows);
+                 tape->add_sparse_gradient(table, {ids, rows, scale, factors});
+                 if (learned_positions != nullptr) {
+                   tape->add_sparse_gradient(*learned_positions, {places, rows, 1.0F});
+                 }
+               });
   return result;
 }
 

@@ -36,11 +36,12 @@ Variable residual(Context& context, const Variable& x, const Variable& y, float 
 Stream residual_norm(Context& context, const Variable& x, const Variable& y, float dropout,
                      Parameter& gain, Parameter& bias);
 
-/// Token embeddings times scale, plus positions, with dropout.
+/// Token embeddings times scale and factor, plus positions, with dropout.
 struct EmbeddingInput {
   std::vector<int32_t> ids;
   Offsets offsets;
-  std::vector<int64_t> first_positions;  ///< of each sequence; empty: all 0
+  std::vector<int64_t> first_positions = {};  ///< of each sequence; empty: all 0
+  std::vector<float> factors = {};            ///< of each token's embedding; empty: all 1
 };
 /// positions: a fixed table, or undefined; learned_positions: a parameter, or null. `with_operand`
 /// asks for the compute dtype's form too (post-norm).
@@ -79,8 +80,11 @@ void rotate(Context& context, const Variable& x,
 /// Output projection, softmax and label-smoothed cross-entropy in one op, tiled over rows. With a
 /// tape, the gradients of hidden and of the table (times gradient_scale) are made in the same
 /// visit. hidden [tokens, d_model] in the compute dtype, table [classes, d_model].
+///
+/// With r_drop above 0, hidden holds two copies of the tokens, one after the other, and the loss is
+/// that of r_drop_cross_entropy.
 LossSums project_cross_entropy(Context& context, const Variable& hidden, Parameter& table,
                                std::span<const int32_t> targets, float label_smoothing,
-                               float gradient_scale);
+                               float gradient_scale, float r_drop = 0);
 
 }  // namespace attend

@@ -187,7 +187,8 @@ void ParameterSet::add_sparse_gradients(int64_t part, int64_t parts) {
     const int64_t first = rows * part / parts, last = rows * (part + 1) / parts;
     for (const auto& lane : parameter.sparse) {
       for (const SparseGradient& sparse : lane) {
-        scatter_add(sparse.ids, sparse.rows, sparse.scale, parameter.gradient, first, last);
+        scatter_add(sparse.ids, sparse.rows, sparse.scale, sparse.factors, parameter.gradient,
+                    first, last);
         // A row is read, and one of the gradient read and written.
         profile_bytes(3.0 * static_cast<double>(sparse.rows.bytes()) / static_cast<double>(parts));
       }

@@ -22,11 +22,12 @@ Initializer xavier_uniform(int64_t fan_in, int64_t fan_out);
 Initializer normal(float standard_deviation);
 
 /// Rows of a gradient of which most are zero: row i belongs to row ids[i] of the parameter, times
-/// scale.
+/// scale and, where there are factors, factors[i].
 struct SparseGradient {
   std::vector<int32_t> ids;
   Tensor rows;  ///< float32 [ids, columns]
   float scale = 1.0F;
+  std::vector<float> factors = {};
 };
 
 /// What a model that only runs does with a parameter.

@@ -44,12 +44,14 @@ inline void EmbedToken(const EmbeddingForward& op, const T* row, float row_scale
 
 inline void EmbedToken(const EmbeddingForward& op, int64_t token, int64_t position,
                        const float* factors) {
-  const int64_t id = op.ids[static_cast<std::size_t>(token)], at = id * op.table.columns();
+  const auto place = static_cast<std::size_t>(token);
+  const int64_t id = op.ids[place], at = id * op.table.columns();
+  const float factor = op.factors.empty() ? 1.0F : op.factors[place];
   if (op.table.dtype() == DType::kInt8) {
-    EmbedToken(op, op.table.data<int8_t>() + at, op.table_scales.data<float>()[id], token, position,
-               factors);
+    EmbedToken(op, op.table.data<int8_t>() + at, op.table_scales.data<float>()[id] * factor, token,
+               position, factors);
   } else {
-    EmbedToken(op, op.table.data<float>() + at, 1.0F, token, position, factors);
+    EmbedToken(op, op.table.data<float>() + at, factor, token, position, factors);
   }
 }
 
@@ -86,14 +88,16 @@ void Backward(const Dropout& dropout, const Tensor& d_out1, const Tensor& d_out2
   }
 }
 
-void ScatterAdd(std::span<const int32_t> ids, const Tensor& rows, float scale, const Tensor& table,
-                int64_t first_id, int64_t last_id) {
+void ScatterAdd(std::span<const int32_t> ids, const Tensor& rows, float scale,
+                std::span<const float> factors, const Tensor& table, int64_t first_id,
+                int64_t last_id) {
   const FloatTag d;
   const int64_t columns = rows.columns();
-  const auto factor = hn::Set(d, scale);
   for (int64_t row = 0; row < rows.rows(); ++row) {
-    const int64_t id = ids[static_cast<std::size_t>(row)];
+    const auto place = static_cast<std::size_t>(row);
+    const int64_t id = ids[place];
     if (id < first_id || id >= last_id) continue;
+    const auto factor = hn::Set(d, factors.empty() ? scale : scale * factors[place]);
     const float* from = rows.data<float>() + row * columns;
     float* to = table.data<float>() + id * columns;
     for (int64_t i = 0; i < columns; i += static_cast<int64_t>(hn::Lanes(d))) {
@@ -137,9 +141,10 @@ void embedding_backward(const Dropout& dropout, const Tensor& d_out1, const Tens
   HWY_DYNAMIC_DISPATCH(Backward)(dropout, d_out1, d_out2, rows);
 }
 
-void scatter_add(std::span<const int32_t> ids, const Tensor& rows, float scale, const Tensor& table,
-                 int64_t first_id, int64_t last_id) {
-  HWY_DYNAMIC_DISPATCH(ScatterAdd)(ids, rows, scale, table, first_id, last_id);
+void scatter_add(std::span<const int32_t> ids, const Tensor& rows, float scale,
+                 std::span<const float> factors, const Tensor& table, int64_t first_id,
+                 int64_t last_id) {
+  HWY_DYNAMIC_DISPATCH(ScatterAdd)(ids, rows, scale, factors, table, first_id, last_id);
 }
 
 namespace {
