@@ -45,10 +45,11 @@ install(TARGETS attend_c EXPORT attend_cTargets)
 install(EXPORT attend_cTargets NAMESPACE attend:: DESTINATION ${cmake_dir})
 # The public interface and what it includes; tests/cmake/install_test.sh compiles against it alone.
 set(public_headers
-    base/error.h base/log_level.h base/version.h data/corpus_progress.h data/subword_model.h
-    data/text.h data/utf8.h metrics/bleu.h metrics/chrf.h metrics/score.h metrics/ter.h
-    metrics/tokenizers.h models/config.h models/precision.h search/alternative.h search/options.h
-    search/pair_scorer.h search/translator.h train/options.h train/progress.h train/trainer.h)
+    autograd/regularization.h base/error.h base/log_level.h base/version.h data/corpus_progress.h
+    data/subword_model.h data/text.h data/utf8.h metrics/bleu.h metrics/chrf.h metrics/score.h
+    metrics/ter.h metrics/tokenizers.h models/config.h models/precision.h search/alternative.h
+    search/options.h search/pair_scorer.h search/translator.h train/options.h train/progress.h
+    train/trainer.h)
 install(FILES include/attend/attend.h include/attend/c_api.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attend)
 foreach(header ${public_headers})

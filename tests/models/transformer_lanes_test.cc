@@ -13,8 +13,11 @@ namespace {
 
 constexpr int32_t kLanes = 4;
 
+/// Nothing beside dropout, and everything.
+const Regularization kRegularizations[] = {{}, {5, 0.3F, 0.1F, 0.1F}};
+
 /// Loss and backward pass of one lane, with its own memory and random stream.
-LossSums run_lane(Transformer& model, int32_t lane) {
+LossSums run_lane(Transformer& model, int32_t lane, const Regularization& regularization = {}) {
   use_one_thread_here();
   const auto seed = static_cast<uint64_t>(lane);
   const TokenBatch source = batch_of(random_sentences(3, 7, 19, seed));
@@ -25,6 +28,7 @@ LossSums run_lane(Transformer& model, int32_t lane) {
   context.tape = &tape;
   context.memory = &memory;
   context.training = true;
+  context.regularization = regularization;
   context.random = {3, static_cast<uint32_t>(lane), 0};
   return model.loss(context, source, target, target.tokens, 0.1F);
 }
@@ -35,7 +39,8 @@ struct Step {
 };
 
 /// All lanes on some threads; `jitter` makes them come in another order.
-Step run_step(Transformer& model, int threads, uint64_t jitter) {
+Step run_step(Transformer& model, int threads, uint64_t jitter,
+              const Regularization& regularization = {}) {
   model.parameters().flat_gradient().zero();
   model.parameters().begin_step(kLanes);
   std::vector<LossSums> sums(kLanes);
@@ -44,7 +49,7 @@ Step run_step(Transformer& model, int threads, uint64_t jitter) {
     for (int32_t lane = next++; lane < kLanes; lane = next++) {
       RandomGenerator random(jitter, static_cast<uint64_t>(lane));
       std::this_thread::sleep_for(std::chrono::milliseconds(random.uniform_index(4)));
-      sums[static_cast<std::size_t>(lane)] = run_lane(model, lane);
+      sums[static_cast<std::size_t>(lane)] = run_lane(model, lane, regularization);
     }
   };
   std::vector<std::jthread> workers;
@@ -65,12 +70,14 @@ TEST(TransformerLanes, AnyNumberOfWorkersMakesTheSameGradient) {
       SCOPED_TRACE(name + ", " + std::string(name_of(dtype)));
       Transformer model(config, dtype, true);
       fill_weights(model, 2);
-      const Step expected = run_step(model, 1, 0);
-      for (const int threads : {1, 2, 3}) {
-        for (const uint64_t jitter : {1, 2}) {
-          const Step step = run_step(model, threads, jitter);
-          EXPECT_EQ(step.gradient, expected.gradient) << threads << " threads";
-          EXPECT_EQ(step.loss, expected.loss);
+      for (const Regularization& regularization : kRegularizations) {
+        const Step expected = run_step(model, 1, 0, regularization);
+        for (const int threads : {1, 2, 3}) {
+          for (const uint64_t jitter : {1, 2}) {
+            const Step step = run_step(model, threads, jitter, regularization);
+            EXPECT_EQ(step.gradient, expected.gradient) << threads << " threads";
+            EXPECT_EQ(step.loss, expected.loss);
+          }
         }
       }
     }
@@ -83,7 +90,8 @@ struct Pass {
   int64_t peak_bytes = 0;
 };
 
-Pass run_pass(Transformer& model, bool recompute, int64_t sentences) {
+Pass run_pass(Transformer& model, bool recompute, int64_t sentences,
+              const Regularization& regularization = {}) {
   model.parameters().flat_gradient().zero();
   model.parameters().begin_step(1);
   const TokenBatch batch = batch_of(random_sentences(sentences, 20, 19, 5));
@@ -94,6 +102,7 @@ Pass run_pass(Transformer& model, bool recompute, int64_t sentences) {
   context.memory = &memory;
   context.training = true;
   context.recompute = recompute;
+  context.regularization = regularization;
   const LossSums sums = model.loss(context, batch, batch, batch.tokens, 0.1F);
   model.parameters().add_sparse_gradients(0, 1);
   return {bits_of(model.parameters().flat_gradient()), sums.loss, memory.peak_bytes()};
@@ -106,9 +115,12 @@ TEST(TransformerLanes, RecomputingMakesTheSameGradient) {
       SCOPED_TRACE(name + ", " + std::string(name_of(dtype)));
       Transformer model(config, dtype, true);
       fill_weights(model, 2);
-      const Pass expected = run_pass(model, false, 3), again = run_pass(model, true, 3);
-      EXPECT_EQ(again.gradient, expected.gradient);
-      EXPECT_EQ(again.loss, expected.loss);
+      for (const Regularization& regularization : kRegularizations) {
+        const Pass expected = run_pass(model, false, 3, regularization);
+        const Pass again = run_pass(model, true, 3, regularization);
+        EXPECT_EQ(again.gradient, expected.gradient);
+        EXPECT_EQ(again.loss, expected.loss);
+      }
     }
   }
 }

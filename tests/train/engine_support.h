@@ -32,6 +32,17 @@ inline TrainOptions small_options() {
   return options;
 }
 
+/// The same with all that there is against overfitting.
+inline TrainOptions regularized_options() {
+  TrainOptions options = small_options();
+  options.model.encoder_layers = options.model.decoder_layers = 2;
+  options.optimizer = OptimizerKind::kAdamW;
+  options.weight_decay = 0.1;
+  options.regularization = {
+      .r_drop = 5, .layer_drop = 0.3F, .source_word_dropout = 0.1F, .target_word_dropout = 0.1F};
+  return options;
+}
+
 inline void append(Sequences& sequences, const std::vector<int32_t>& tokens) {
   sequences.tokens.insert(sequences.tokens.end(), tokens.begin(), tokens.end());
   sequences.offsets.push_back(static_cast<int64_t>(sequences.tokens.size()));

@@ -14,21 +14,24 @@ namespace attend::testing {
 namespace {
 
 TEST(Engine, TheBitsDoNotDependOnTheNumberOfWorkers) {
-  for (const DType compute : compute_dtypes()) {
-    Training one(small_options(), compute, 1);
-    const auto before = one.bits();
-    std::vector<UpdateStats> stats;
-    for (int64_t step = 1; step <= 6; ++step) stats.push_back(one.update(step));
-    ASSERT_NE(one.bits()[0], before[0]);
-    for (const int64_t workers : {2, 3}) {
-      Training several(small_options(), compute, workers);
-      for (int64_t step = 1; step <= 6; ++step) {
-        const UpdateStats found = several.update(step);
-        const UpdateStats& expected = stats[static_cast<std::size_t>(step - 1)];
-        EXPECT_EQ(found.loss.loss, expected.loss.loss) << workers << " workers, step " << step;
-        EXPECT_EQ(found.gradient_norm, expected.gradient_norm);
+  for (const TrainOptions& options : {small_options(), regularized_options()}) {
+    for (const DType compute : compute_dtypes()) {
+      Training one(options, compute, 1);
+      const auto before = one.bits();
+      std::vector<UpdateStats> stats;
+      for (int64_t step = 1; step <= 6; ++step) stats.push_back(one.update(step));
+      ASSERT_NE(one.bits()[0], before[0]);
+      for (const int64_t workers : {2, 3}) {
+        Training several(options, compute, workers);
+        for (int64_t step = 1; step <= 6; ++step) {
+          const UpdateStats found = several.update(step);
+          const UpdateStats& expected = stats[static_cast<std::size_t>(step - 1)];
+          EXPECT_EQ(found.loss.loss, expected.loss.loss) << workers << " workers, step " << step;
+          EXPECT_EQ(found.loss.divergence, expected.loss.divergence);
+          EXPECT_EQ(found.gradient_norm, expected.gradient_norm);
+        }
+        EXPECT_EQ(several.bits(), one.bits()) << workers << " workers, " << name_of(compute);
       }
-      EXPECT_EQ(several.bits(), one.bits()) << workers << " workers, " << name_of(compute);
     }
   }
 }
@@ -72,6 +75,51 @@ TEST(Engine, ClippingBoundsTheGradientThatEntersTheMoments) {
   EXPECT_EQ(clipped.update(1).gradient_norm, norm);
   EXPECT_NEAR(norm_of(clipped.engine->first_moment()), (1 - options.adam_beta1) * norm / 3,
               1e-5 * norm);
+}
+
+TEST(Engine, DecoupledWeightDecayShrinksAllWeights) {
+  TrainOptions options = small_options();
+  options.optimizer = OptimizerKind::kAdamW;
+  Training plain(options, DType::kFloat32, 2);
+  options.weight_decay = 0.5;
+  Training decayed(options, DType::kFloat32, 2);
+  const std::vector<float> before = plain.model.parameters().flat_master().to_vector();
+  plain.update(1, 1e-2);
+  decayed.update(1, 1e-2);
+  std::vector<float> expected = plain.model.parameters().flat_master().to_vector();
+  for (std::size_t i = 0; i < before.size(); ++i) expected[i] -= 1e-2F * 0.5F * before[i];
+  EXPECT_LE(relative_error(decayed.model.parameters().flat_master().to_vector(), expected), 1e-6);
+  EXPECT_EQ(bits_of(decayed.engine->first_moment()), bits_of(plain.engine->first_moment()))
+      << "Adam does not see it";
+}
+
+TEST(Engine, AdamsWeightDecayIsPartOfTheGradient) {
+  TrainOptions options = small_options();
+  options.clip_norm = 0;
+  Training plain(options, DType::kFloat32, 2);
+  options.weight_decay = 0.5;
+  Training decayed(options, DType::kFloat32, 2);
+  const std::vector<float> before = plain.model.parameters().flat_master().to_vector();
+  plain.update(1);
+  decayed.update(1);
+  std::vector<float> expected = plain.engine->first_moment().to_vector();
+  for (std::size_t i = 0; i < before.size(); ++i) expected[i] += (1 - 0.9F) * 0.5F * before[i];
+  EXPECT_LE(relative_error(decayed.engine->first_moment().to_vector(), expected), 1e-6);
+}
+
+// What memory is planned by is the most that an update takes.
+TEST(Engine, WhatALaneTakesIsMeasuredWithAllLayersAndBothPasses) {
+  TrainOptions options = small_options();
+  options.model.encoder_layers = options.model.decoder_layers = 4;
+  const Batch batch = random_batch(1, 40, 1);
+  const auto bytes_with = [&](const Regularization& regularization) {
+    options.regularization = regularization;
+    return Training(options, DType::kFloat32, 1).engine->measure(batch.lanes[0]);
+  };
+  const int64_t plain = bytes_with({});
+  EXPECT_EQ(bytes_with({.layer_drop = 0.9F}), plain);
+  EXPECT_NEAR(static_cast<double>(bytes_with({.r_drop = 1})), 2.0 * static_cast<double>(plain),
+              0.2 * static_cast<double>(plain));
 }
 
 TEST(Engine, TheMovingAverageFollowsItsFormula) {

@@ -73,6 +73,16 @@ TEST_F(MemoryPlanTest, RecomputingMakesRoomForMore) {
   EXPECT_GT(planned.plan(bytes).lane_tokens, keeping * 3 / 2);
 }
 
+TEST_F(MemoryPlanTest, TwoPassesTakeTheRoomOfOneTwiceAsLarge) {
+  Planned planned(long_lanes(1));
+  const int64_t bytes = resident_bytes() + 300 * kMiB;
+  const int64_t once = planned.plan(bytes).lane_tokens;
+  planned.options.regularization.r_drop = 5;
+  const int64_t twice = planned.plan(bytes).lane_tokens;
+  EXPECT_LT(twice, once * 7 / 10);
+  EXPECT_GT(twice, once * 3 / 10);
+}
+
 TEST_F(MemoryPlanTest, LeavesTheModelAsItWas) {
   Planned planned(long_lanes(2));
   const auto weights = planned.model->parameters().flat_master().to_vector();

@@ -112,6 +112,10 @@ inline std::vector<std::string> train_arguments(const TrainOptions& options) {
   add("--warmup", options.warmup);
   add("--learning-rate", options.learning_rate);
   add("--ema", options.ema);
+  add("--r-drop", options.regularization.r_drop);
+  add("--layer-drop", options.regularization.layer_drop);
+  add("--source-word-dropout", options.regularization.source_word_dropout);
+  add("--target-word-dropout", options.regularization.target_word_dropout);
   add("--stop-after", to_string(options.stop_after));
   add("--validate-every", to_string(options.validate_every));
   add("--validation-metric", name_of(options.validation_metric));

@@ -25,7 +25,7 @@ namespace attend {
 namespace {
 
 /// Everything that a run's state holds: two corpora with weights, accumulation, a moving average,
-/// validation, the average of checkpoints.
+/// validation, the average of checkpoints; and everything that is drawn at random.
 TrainOptions rich(const TrainingFolder& folder, const std::string& run) {
   const std::string extra = sentences(60, 7);
   put(folder.file("extra.a"), extra);
@@ -36,6 +36,8 @@ TrainOptions rich(const TrainingFolder& folder, const std::string& run) {
   options.corpus_weights = {1.0, 0.7};
   options.accumulate = 2;
   options.ema = 0.9;
+  options.regularization = {
+      .r_drop = 2, .layer_drop = 0.3F, .source_word_dropout = 0.1F, .target_word_dropout = 0.1F};
   options.stop_after = {.updates = 22};
   options.checkpoint_every = {.updates = 4};
   options.keep_last = 3;

@@ -191,6 +191,26 @@ TEST(Trainer, LogsAreForMachinesAndPeople) {
   EXPECT_GE(lines, 6);
 }
 
+TEST(Trainer, WithRDropTheLossStaysTheCrossEntropyAndTheDivergenceIsLoggedBesideIt) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.options("plain");
+  options.learning_rate = 1e-9;  // nothing is learned: both runs see the same model throughout
+  const TrainResult plain = train(options);
+  const auto without = events_of(options.run, "train");
+  options.run = folder.file("r-drop");
+  options.regularization.r_drop = 100;
+  const CapturedLog log;
+  EXPECT_EQ(train(options).done.tokens, plain.done.tokens) << "every token counts once";
+  const auto with = events_of(options.run, "train");
+  ASSERT_EQ(with.size(), without.size());
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    EXPECT_FALSE(without[i].contains("divergence"));
+    EXPECT_GT(with[i].at("divergence").get<double>(), 1e-3);
+    EXPECT_NEAR(with[i].at("loss").get<double>(), without[i].at("loss").get<double>(), 0.05);
+  }
+  expect_contains(log.text(), ", divergence 0.");
+}
+
 TEST(Contract9, PairsLeftOutAreCountedByReasonBeforeTrainingStarts) {
   const TrainingFolder folder;
   TrainOptions options = folder.options("run");

@@ -1,5 +1,7 @@
 #include "attend/autograd/tape.h"
 
+#include <limits>
+
 #include "attend/base/error.h"
 #include "attend/base/profile.h"
 #include "attend/kernels/activation.h"
@@ -60,6 +62,13 @@ void Tape::finish(ParameterSet& parameters) const {
 Dropout Context::dropout(float rate) {
   if (!training || rate <= 0.0F) return {};
   return {rate, {random.seed, random.lane, random.op++}};
+}
+
+Dropout Context::common_dropout(float rate) {
+  constexpr uint32_t kAllLanes = std::numeric_limits<uint32_t>::max();  // the number of no lane
+  Dropout drawn = dropout(rate);
+  drawn.key.lane = kAllLanes;
+  return drawn;
 }
 
 }  // namespace attend

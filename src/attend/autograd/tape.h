@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attend/autograd/parameter.h"
+#include "attend/autograd/regularization.h"
 #include "attend/kernels/dropout.h"
 #include "attend/tensor/memory.h"
 #include "attend/tensor/tensor.h"
@@ -84,10 +85,13 @@ struct Context {
   DType compute = DType::kFloat32;  ///< of matrix operands
   bool training = false;            ///< dropout on
   bool recompute = false;           ///< keep layers' inputs alone and run each again backwards
+  Regularization regularization;    ///< of training
   RandomKey random;                 ///< `op` counts the ops that drew
 
   /// Dropout for the next op: the rate when training, else none.
   Dropout dropout(float rate);
+  /// The same, drawn alike in all lanes of an update.
+  Dropout common_dropout(float rate);
   Tensor tensor(Shape shape, DType dtype) const { return {std::move(shape), dtype, *memory}; }
 };
 

@@ -74,6 +74,18 @@ void define_dropout(OptionSet& options, TransformerConfig& model) {
       .quality();
 }
 
+void define_regularization(OptionSet& options, Regularization& regularization) {
+  options.group("Regularization");
+  options.add("r_drop", regularization.r_drop,
+              "R-Drop: two passes a batch, and this weight on how far they differ; 0 is off");
+  options.add("layer_drop", regularization.layer_drop,
+              "How probably a layer is left out of an update; 0 is off");
+  options.add("source_word_dropout", regularization.source_word_dropout,
+              "How probably a source token's embedding is left out; 0 is off");
+  options.add("target_word_dropout", regularization.target_word_dropout,
+              "The same for the target tokens that the decoder reads");
+}
+
 void define_batches(OptionSet& options, TrainOptions& train) {
   options.group("Batches");
   options.add("batch_tokens", train.batch_tokens, "Tokens of a batch, of the side that has more")
@@ -193,6 +205,7 @@ void define_train_options(OptionSet& options, TrainOptions& train) {
   define_data(options, train);
   define_tokenizer(options, train);
   define_model_options(options, train.preset, train.model);
+  define_regularization(options, train.regularization);
   define_batches(options, train);
   define_optimizer(options, train);
   define_validation(options, train);

@@ -9,6 +9,7 @@
 #include "attend/kernels/gemm.h"
 #include "attend/kernels/listed_product.h"
 #include "attend/kernels/rotary.h"
+#include "attend/nn/word_dropout.h"
 
 namespace attend {
 namespace {
@@ -19,6 +20,17 @@ RowPositions positions_of(const Offsets& offsets) {
 
 Stream run_layer(Context& context, const Stream& x, const StreamPart& layer) {
   return context.recompute ? recomputed(context, x, layer) : layer(context, x);
+}
+
+/// The sequences, and then the same once more: two passes in one, which differ in their dropout.
+TokenBatch twice(const TokenBatch& batch) {
+  std::vector<int32_t> tokens = batch.tokens;
+  tokens.insert(tokens.end(), batch.tokens.begin(), batch.tokens.end());
+  std::vector<int64_t> offsets = *batch.offsets;
+  for (std::size_t i = 1; i < batch.offsets->size(); ++i) {
+    offsets.push_back(batch.offsets->back() + (*batch.offsets)[i]);
+  }
+  return {std::move(tokens), std::make_shared<const std::vector<int64_t>>(std::move(offsets))};
 }
 
 }  // namespace
@@ -92,25 +104,32 @@ Stream Transformer::embed(Context& context, const EmbeddingInput& input, Paramet
 }
 
 EncoderOutput Transformer::encode(Context& context, const TokenBatch& source) const {
-  Stream x =
-      embed(context, {source.tokens, source.offsets, {}}, *source_embedding_, source_positions_);
+  EmbeddingInput input{.ids = source.tokens, .offsets = source.offsets};
+  input.factors = draw_word_dropout(context, context.regularization.source_word_dropout,
+                                    source.offsets, KeptToken::kLast);
+  Stream x = embed(context, input, *source_embedding_, source_positions_);
   const RowPositions positions = positions_of(source.offsets);
-  for (const auto& layer : encoder_) {
+  const Dropout layers = context.common_dropout(context.regularization.layer_drop);
+  for (std::size_t i = 0; i < encoder_.size(); ++i) {
+    if (!layers.keeps(static_cast<int64_t>(i))) continue;
     x = run_layer(
         context, x,
-        [&layer = *layer, offsets = source.offsets, positions](Context& within, const Stream& in) {
-          return layer(within, in, offsets, positions);
-        });
+        [&layer = *encoder_[i], offsets = source.offsets, positions](
+            Context& within, const Stream& in) { return layer(within, in, offsets, positions); });
   }
   return {(*encoder_output_)(context, x), source.offsets};
 }
 
 Variable Transformer::decode(Context& context, const TokenBatch& target,
                              const EncoderOutput& memory, AttentionProbe* probe) const {
-  Stream x =
-      embed(context, {target.tokens, target.offsets, {}}, *target_embedding_, target_positions_);
+  EmbeddingInput input{.ids = target.tokens, .offsets = target.offsets};
+  input.factors = draw_word_dropout(context, context.regularization.target_word_dropout,
+                                    target.offsets, KeptToken::kFirst);
+  Stream x = embed(context, input, *target_embedding_, target_positions_);
   const RowPositions positions = positions_of(target.offsets);
+  const Dropout layers = context.common_dropout(context.regularization.layer_drop);
   for (std::size_t i = 0; i < decoder_.size(); ++i) {
+    if (!layers.keeps(static_cast<int64_t>(i))) continue;
     const bool probed = probe != nullptr && probe->layer == static_cast<int64_t>(i);
     x = run_layer(
         context, x,
@@ -124,9 +143,12 @@ Variable Transformer::decode(Context& context, const TokenBatch& target,
 
 LossSums Transformer::loss(Context& context, const TokenBatch& source, const TokenBatch& target,
                            std::span<const int32_t> target_output, float gradient_scale) {
-  const Variable hidden = decode(context, target, encode(context, source));
+  const float r_drop = context.training ? context.regularization.r_drop : 0;
+  const Variable hidden = r_drop > 0
+                              ? decode(context, twice(target), encode(context, twice(source)))
+                              : decode(context, target, encode(context, source));
   const LossSums sums = project_cross_entropy(context, hidden, *output_projection_, target_output,
-                                              config_.label_smoothing, gradient_scale);
+                                              config_.label_smoothing, gradient_scale, r_drop);
   if (context.tape != nullptr) {
     context.tape->backward();
     context.tape->finish(parameters_);

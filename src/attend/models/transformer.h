@@ -55,7 +55,8 @@ class Transformer {
                   AttentionProbe* probe = nullptr) const;
 
   /// Loss of the targets that follow each token of `target` (see project_cross_entropy), and, with
-  /// a tape, the gradients of everything: plays the tape back.
+  /// a tape, the gradients of everything: plays the tape back. In training and with r_drop, every
+  /// pair goes through the model twice.
   LossSums loss(Context& context, const TokenBatch& source, const TokenBatch& target,
                 std::span<const int32_t> target_output, float gradient_scale);
 

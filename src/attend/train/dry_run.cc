@@ -146,6 +146,7 @@ std::string dry_run(const TrainOptions& given) {
   Transformer model(options.model, compute, true);
   model.initialize(options.seed);
   Engine engine(model, options, options.workers);
+  options.regularization.layer_drop = 0;  // what the run will need is the most that it may
   const Batch batch = largest_batch(options, *data.train);
   const auto before = std::chrono::steady_clock::now();
   engine.update({batch}, 1, learning_rate(options, 1, 0));

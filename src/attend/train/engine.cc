@@ -13,6 +13,9 @@
 namespace attend {
 namespace {
 
+/// Updates count from 1.
+constexpr int64_t kNoUpdate = 0;
+
 TokenBatch token_batch(const Sequences& sequences) {
   return {sequences.tokens, std::make_shared<const std::vector<int64_t>>(sequences.offsets)};
 }
@@ -87,11 +90,17 @@ LossSums Engine::validate(const std::vector<Batch>& batches) {
 
 LossSums Engine::run_validation(const std::vector<Part>& parts) {
   LossSums sums;
-  for (const Part& part : parts) sums += run_lanes(part, 0, false, nullptr);
+  for (const Part& part : parts) sums += run_lanes(part, kNoUpdate, false, nullptr);
   double nothing = 0;
   if (ranks_ != nullptr) add_up_ranks(sums, nothing);
   if (leads()) ranks_->set_busy(false);
   return sums;
+}
+
+Regularization Engine::regularization(int64_t step) const {
+  Regularization here = options_.regularization;
+  if (step == kNoUpdate) here.layer_drop = 0;  // what is measured must be the most
+  return here;
 }
 
 LossSums Engine::run_lane(const Lane& lane, int32_t turn, uint32_t number, int64_t step,
@@ -102,6 +111,7 @@ LossSums Engine::run_lane(const Lane& lane, int32_t turn, uint32_t number, int64
                   .compute = model_.compute(),
                   .training = training,
                   .recompute = options_.recompute,
+                  .regularization = regularization(step),
                   .random = {mix_seed(options_.seed, static_cast<uint64_t>(step)), number, 0}};
   return model_.loss(context, token_batch(lane.source), token_batch(lane.target_input),
                      lane.target_output, gradient_scale);
@@ -223,7 +233,7 @@ void Engine::zero_gradient() {
 int64_t Engine::measure(const Lane& lane) {
   for (const auto& pool : memory_) pool->reset_peak();
   const Part part{.lanes = std::vector<const Lane*>(memory_.size(), &lane)};
-  run_lanes(part, 0, true, nullptr);
+  run_lanes(part, kNoUpdate, true, nullptr);
   zero_gradient();
   int64_t most = 0;
   for (const auto& pool : memory_) most = std::max(most, pool->peak_bytes());

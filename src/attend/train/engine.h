@@ -98,6 +98,7 @@ class Engine {
   LossSums run_lanes(const Part& part, int64_t step, bool training, ShareExchange* exchange);
   LossSums run_lane(const Lane& lane, int32_t turn, uint32_t number, int64_t step,
                     float gradient_scale, MemoryPool& memory, bool training);
+  Regularization regularization(int64_t step) const;
   /// Adds up, in the order of the ranks, what they found.
   void add_up_ranks(LossSums& loss, double& squares);
   double squares_of_gradient();

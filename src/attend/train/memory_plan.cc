@@ -43,7 +43,9 @@ Lane longest_pairs(int64_t tokens, int64_t longest, int64_t vocabulary) {
 int64_t bytes_of_step(const TrainOptions& options, int64_t weights) {
   constexpr int64_t kSides = 2, kBatchesAhead = 10, kBytesOfToken = 16;
   const int64_t tokens = kSides * options.batch_tokens;
-  const int64_t rows = tokens * options.accumulate * options.model.d_model * int64_t{sizeof(float)};
+  const int64_t passes = options.regularization.r_drop > 0 ? 2 : 1;
+  const int64_t rows =
+      passes * tokens * options.accumulate * options.model.d_model * int64_t{sizeof(float)};
   const int64_t batches = tokens * kBytesOfToken * (kBatchesAhead + options.accumulate);
   const int64_t average = options.average_last > 0 ? weights * int64_t{sizeof(float)} : 0;
   return rows + batches + average;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attend/autograd/regularization.h"
 #include "attend/data/subword_model.h"
 #include "attend/models/config.h"
 #include "attend/models/precision.h"
@@ -88,6 +89,8 @@ struct TrainOptions {
   // Model. `preset` first, then the fields that were given one by one.
   std::string preset = "base";
   TransformerConfig model;
+
+  Regularization regularization;
 
   // Batches
   int64_t batch_tokens = 4096;  ///< target (or source) tokens a step, whichever is more

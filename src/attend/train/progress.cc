@@ -23,11 +23,12 @@ double ValidationScores::criterion(ValidationMetric metric) const {
 }
 
 std::string to_string(const TrainProgress& progress) {
-  std::string text = fmt::format(
-      "update {}, epoch {:.2f}, loss {:.3f}, perplexity {:.2f}, {:.0f} tokens/s, learning rate "
-      "{:.3g}, gradient norm {:.2f}",
-      progress.done.updates, progress.done.epochs, progress.loss, progress.perplexity,
-      progress.tokens_per_second, progress.learning_rate, progress.gradient_norm);
+  std::string text =
+      fmt::format("update {}, epoch {:.2f}, loss {:.3f}, perplexity {:.2f}", progress.done.updates,
+                  progress.done.epochs, progress.loss, progress.perplexity);
+  if (progress.divergence) text += fmt::format(", divergence {:.3f}", *progress.divergence);
+  text += fmt::format(", {:.0f} tokens/s, learning rate {:.3g}, gradient norm {:.2f}",
+                      progress.tokens_per_second, progress.learning_rate, progress.gradient_norm);
   text += fmt::format(", {} MiB", progress.peak_resident_bytes >> 20);
   if (progress.skipped_updates > 0) {
     text += fmt::format(", {} skipped", progress.skipped_updates);

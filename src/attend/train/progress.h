@@ -31,18 +31,19 @@ struct ValidationScores {
 /// since this part of the run began.
 struct TrainProgress {
   TrainingAmount done;
-  double share = 0;              ///< of stop_after, 0 to 1; 0 where there is no limit
-  double seconds_left = -1;      ///< negative: not known
-  double loss = 0;               ///< smoothed cross-entropy, nats a token
-  double perplexity = 0;         ///< exp of -log p a token
-  double tokens_per_second = 0;  ///< target tokens
+  double share = 0;          ///< of stop_after, 0 to 1; 0 where there is no limit
+  double seconds_left = -1;  ///< negative: not known
+  double loss = 0;           ///< smoothed cross-entropy, nats a token
+  double perplexity = 0;     ///< exp of -log p a token
+  std::optional<double> divergence = std::nullopt;  ///< of R-Drop's two passes, nats a token
+  double tokens_per_second = 0;                     ///< target tokens
   double learning_rate = 0;
   double gradient_norm = 0;
   int64_t skipped_updates = 0;
   int64_t peak_resident_bytes = 0;  ///< the most memory that the process has held
 };
 /// "update 1200, epoch 3.41, loss 3.210, perplexity 9.80, 16500 tokens/s, learning rate 0.00071,
-/// gradient norm 0.82, 310 MiB, 4m10s left"
+/// gradient norm 0.82, 310 MiB, 4m10s left"; with R-Drop its divergence after the perplexity
 std::string to_string(const TrainProgress& progress);
 
 }  // namespace attend

@@ -83,6 +83,7 @@ Message set_up_message(const RankSetUp& set_up) {
   message.put(options.seed);
   message.put(options.optimizer);
   message.put(options.recompute);
+  message.put(options.regularization);
   for (const double number : {options.adam_beta1, options.adam_beta2, options.adam_epsilon,
                               options.weight_decay, options.clip_norm, options.ema}) {
     message.put(number);
@@ -104,6 +105,7 @@ RankSetUp get_set_up(Message& message) {
   options.seed = message.get<uint64_t>();
   options.optimizer = message.get<OptimizerKind>();
   options.recompute = message.get<bool>();
+  options.regularization = message.get<Regularization>();
   for (double* number : {&options.adam_beta1, &options.adam_beta2, &options.adam_epsilon,
                          &options.weight_decay, &options.clip_norm, &options.ema}) {
     *number = message.get<double>();

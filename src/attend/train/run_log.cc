@@ -78,17 +78,19 @@ void RunLog::failure(const std::string& message) {
 }
 
 void RunLog::progress(const TrainProgress& progress) {
-  write("train", {{"update", progress.done.updates},
-                  {"epoch", progress.done.epochs},
-                  {"target_tokens", progress.done.tokens},
-                  {"seconds", progress.done.seconds},
-                  {"loss", number(progress.loss)},
-                  {"perplexity", number(progress.perplexity)},
-                  {"tokens_per_second", progress.tokens_per_second},
-                  {"learning_rate", progress.learning_rate},
-                  {"gradient_norm", number(progress.gradient_norm)},
-                  {"skipped_updates", progress.skipped_updates},
-                  {"peak_resident_bytes", progress.peak_resident_bytes}});
+  nlohmann::ordered_json fields{{"update", progress.done.updates},
+                                {"epoch", progress.done.epochs},
+                                {"target_tokens", progress.done.tokens},
+                                {"seconds", progress.done.seconds},
+                                {"loss", number(progress.loss)},
+                                {"perplexity", number(progress.perplexity)},
+                                {"tokens_per_second", progress.tokens_per_second},
+                                {"learning_rate", progress.learning_rate},
+                                {"gradient_norm", number(progress.gradient_norm)},
+                                {"skipped_updates", progress.skipped_updates},
+                                {"peak_resident_bytes", progress.peak_resident_bytes}};
+  if (progress.divergence) fields["divergence"] = number(*progress.divergence);
+  write("train", fields);
 }
 
 void RunLog::validation(const TrainingAmount& done, const ValidationScores& scores, bool best) {

@@ -266,6 +266,7 @@ TrainProgress Run::progress() const {
   const auto tokens = static_cast<double>(window_loss_.tokens);
   now.loss = window_loss_.loss / tokens;
   now.perplexity = std::exp(window_loss_.nll / tokens);
+  if (options_.regularization.r_drop > 0) now.divergence = window_loss_.divergence / tokens;
   now.tokens_per_second = static_cast<double>(window_loss_.tokens) / since(window_start_);
   now.gradient_norm = window_norm_ / static_cast<double>(window_updates_);
   if (now.share > 0) now.seconds_left = state_.done.seconds * (1 - now.share) / now.share;

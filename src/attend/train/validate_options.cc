@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/data/utf8.h"
@@ -145,6 +147,35 @@ void check_model(const TrainOptions& options) {
   }
 }
 
+/// What makes two passes over one sentence differ.
+bool has_dropout(const TrainOptions& options) {
+  const TransformerConfig& model = options.model;
+  const Regularization& regularization = options.regularization;
+  const auto rates = {model.dropout,
+                      model.attention_dropout,
+                      model.ffn_dropout,
+                      model.embedding_dropout_rate(),
+                      regularization.source_word_dropout,
+                      regularization.target_word_dropout};
+  return std::any_of(rates.begin(), rates.end(), [](float rate) { return rate > 0; });
+}
+
+void check_regularization(const TrainOptions& options) {
+  const Regularization& regularization = options.regularization;
+  not_negative("r_drop", static_cast<double>(regularization.r_drop));
+  for (const auto& [name, rate] : {std::pair("layer_drop", regularization.layer_drop),
+                                   {"source_word_dropout", regularization.source_word_dropout},
+                                   {"target_word_dropout", regularization.target_word_dropout}}) {
+    in_unit_interval(name, static_cast<double>(rate));
+  }
+  if (regularization.r_drop > 0 && !has_dropout(options)) {
+    fail_usage(
+        "r_drop: found {} without any dropout, and two passes do not differ; set dropout, or "
+        "r_drop 0",
+        regularization.r_drop);
+  }
+}
+
 void check_optimizer(const TrainOptions& options) {
   in_unit_interval("adam_beta1", options.adam_beta1);
   in_unit_interval("adam_beta2", options.adam_beta2);
@@ -191,6 +222,7 @@ void TrainOptions::validate() const {
   check_data(*this);
   check_tokenizer(*this);
   check_model(*this);
+  check_regularization(*this);
   check_optimizer(*this);
   check_run(*this);
 }
