@@ -67,13 +67,11 @@ void define_tokenizer(OptionSet& options, TrainOptions& train) {
       .shorthand()
       .default_is("")
       .then([&] { train.target_bpe_dropout = train.source_bpe_dropout; });
-  options
-      .add(
-          "source_bpe_dropout", train.source_bpe_dropout,
-          "Probability that a merge of the source's subwords is left out, anew in each epoch; 0 is "
-          "off, 0.1 is usual")
-      .quality();
-  options.add("target_bpe_dropout", train.target_bpe_dropout, "The same of the target's").quality();
+  options.add(
+      "source_bpe_dropout", train.source_bpe_dropout,
+      "Probability that a merge of the source's subwords is left out, anew in each epoch; 0 "
+      "is off, 0.1 is usual");
+  options.add("target_bpe_dropout", train.target_bpe_dropout, "The same of the target's");
 }
 
 void define_dropout(OptionSet& options, TransformerConfig& model) {
