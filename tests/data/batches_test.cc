@@ -274,6 +274,87 @@ TEST(Contract12, AStreamGoesOnFromAnyPosition) {
   }
 }
 
+PairDropout dropout_of(double probability) {
+  static const auto merges = std::make_shared<const BpeDropout>(small_tokenizer(), "dropout");
+  return {merges, merges, probability, probability, 256};
+}
+
+TEST(BatchStream, DropoutSegmentsAnewInEachEpoch) {
+  BatchStream plain(thousand(), kSmall), dropped(thousand(), kSmall, {}, dropout_of(0.3));
+  BatchStream again(thousand(), kSmall, {}, dropout_of(0.3));
+  std::map<int64_t, std::vector<int32_t>> first;
+  int64_t plain_tokens = 0;
+  for (const Batch& batch : epoch_of(plain)) plain_tokens += batch.target_tokens;
+  int64_t tokens = 0, differing = 0;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    const std::vector<Batch> batches = epoch_of(dropped), same_batches = epoch_of(again);
+    ASSERT_EQ(batches.size(), same_batches.size());
+    std::vector<int64_t> seen;
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      const Batch& batch = batches[i];
+      ASSERT_TRUE(same(batch, same_batches[i]));
+      EXPECT_LE(std::max(batch.source_tokens, batch.target_tokens), kSmall.batch_tokens);
+      for (const Lane& lane : batch.lanes) {
+        for (std::size_t at = 0; at < lane.pair_ids.size(); ++at) {
+          const int64_t pair = lane.pair_ids[at];
+          seen.push_back(pair);
+          const std::vector<int32_t> target(
+              lane.target_output.begin() + lane.target_input.offsets[at],
+              lane.target_output.begin() + lane.target_input.offsets[at + 1] - 1);
+          std::vector<int32_t> source, whole;
+          thousand().store().read(thousand().store().pair(pair), source, whole);
+          ASSERT_EQ(small_tokenizer().decode(target), small_tokenizer().decode(whole));
+          const auto [place, is_first] = first.emplace(pair, target);
+          if (!is_first && place->second != target) ++differing;
+        }
+      }
+      if (epoch == 0) tokens += batch.target_tokens;
+    }
+    std::sort(seen.begin(), seen.end());
+    std::vector<int64_t> all(thousand().pairs());
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(seen, all);
+  }
+  EXPECT_GT(tokens, plain_tokens);
+  EXPECT_GT(differing, 700);
+}
+
+TEST(BatchStream, DropoutGoesOnAnywhereWithTheSameBatches) {
+  BatchStream whole(thousand(), kSmall, {}, dropout_of(0.2));
+  std::vector<Batch> batches;
+  std::vector<DataPosition> positions;
+  while (batches.empty() || batches.back().position.epoch < 2) {
+    positions.push_back(whole.position());
+    batches.push_back(whole.next());
+  }
+  for (std::size_t start = 0; start < batches.size(); start += 37) {
+    BatchStream resumed(thousand(), kSmall, positions[start], dropout_of(0.2));
+    for (std::size_t i = start; i < std::min(start + 25, batches.size()); ++i) {
+      ASSERT_TRUE(same(resumed.next(), batches[i])) << start << " " << i;
+    }
+  }
+}
+
+TEST(BatchStream, APairThatComesTwiceInAnEpochIsSegmentedTwice) {
+  const ParallelCorpus corpus = corpus_of({{100, 2.0}});
+  BatchStream stream(corpus, kSmall, {}, dropout_of(0.3));
+  std::map<int64_t, std::vector<std::vector<int32_t>>> sources;
+  for (const Batch& batch : epoch_of(stream)) {
+    for (const Lane& lane : batch.lanes) {
+      for (std::size_t at = 0; at < lane.pair_ids.size(); ++at) {
+        sources[lane.pair_ids[at]].emplace_back(
+            lane.source.tokens.begin() + lane.source.offsets[at],
+            lane.source.tokens.begin() + lane.source.offsets[at + 1]);
+      }
+    }
+  }
+  const auto differing = std::count_if(sources.begin(), sources.end(), [](const auto& entry) {
+    EXPECT_EQ(entry.second.size(), 2U);
+    return entry.second[0] != entry.second[1];
+  });
+  EXPECT_GT(differing, 70);
+}
+
 TEST(BatchStream, RefusesAPositionThatTheDataDoesNotHave) {
   for (const DataPosition& position :
        {DataPosition{0, 1000, 0}, DataPosition{0, 0, 1000}, DataPosition{-1, 0, 0},

@@ -338,6 +338,7 @@ TrainResult train_on(int ranks, const TrainOptions& options, int64_t stop_after 
 
 TrainOptions whole_run(const TrainingFolder& folder, const std::string& name) {
   TrainOptions options = folder.validated(name);
+  options.source_bpe_dropout = 0.1;
   options.ema = 0.9;
   options.stop_after = {.updates = 22};
   options.checkpoint_every = {.updates = 4};

@@ -34,6 +34,8 @@ TrainOptions rich(const TrainingFolder& folder, const std::string& run) {
   options.train_source.push_back(folder.file("extra.a"));
   options.train_target.push_back(folder.file("extra.b"));
   options.corpus_weights = {1.0, 0.7};
+  options.source_bpe_dropout = 0.1;
+  options.target_bpe_dropout = 0.2;
   options.accumulate = 2;
   options.ema = 0.9;
   options.regularization = {

@@ -102,6 +102,7 @@ void Command::resolve(const OptionSet& options, const Assignments& config,
 std::vector<std::unique_ptr<Command>> make_commands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(make_train_command());
+  commands.push_back(make_sweep_command());
   commands.push_back(make_translate_command());
   commands.push_back(make_score_command());
   commands.push_back(make_evaluate_command());

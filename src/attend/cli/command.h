@@ -46,6 +46,7 @@ class Command {
 std::vector<std::unique_ptr<Command>> make_commands();
 
 std::unique_ptr<Command> make_train_command();
+std::unique_ptr<Command> make_sweep_command();
 std::unique_ptr<Command> make_translate_command();
 std::unique_ptr<Command> make_score_command();
 std::unique_ptr<Command> make_evaluate_command();

@@ -33,6 +33,16 @@ std::vector<std::string> values_of(const YAML::Node& node, const std::string& or
   return values;
 }
 
+/// Text that yaml-cpp quotes where YAML wants it, as one word or string.
+std::string scalar(const std::string& text, bool quoted) {
+  YAML::Emitter emitter;
+  if (quoted) emitter << YAML::DoubleQuoted;
+  emitter << text;
+  return emitter.c_str();
+}
+
+}  // namespace
+
 Assignments assignments_of(const YAML::Node& root, const std::string& name,
                            const OptionSet& options) {
   Assignments assignments;
@@ -56,18 +66,7 @@ Assignments assignments_of(const YAML::Node& root, const std::string& name,
   return assignments;
 }
 
-/// Text that yaml-cpp quotes where YAML wants it, as one word or string.
-std::string scalar(const std::string& text, bool quoted) {
-  YAML::Emitter emitter;
-  if (quoted) emitter << YAML::DoubleQuoted;
-  emitter << text;
-  return emitter.c_str();
-}
-
-}  // namespace
-
-Assignments parse_config(const std::string& text, const std::string& name,
-                         const OptionSet& options) {
+YAML::Node document_of(const std::string& text, const std::string& name) {
   YAML::Node root;
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
@@ -76,17 +75,24 @@ Assignments parse_config(const std::string& text, const std::string& name,
   } catch (const YAML::Exception& error) {
     fail_usage("{}: not YAML: {}", place(name, error.mark), error.msg);
   }
-  return assignments_of(root, name, options);
+  return root;
+}
+
+Assignments parse_config(const std::string& text, const std::string& name,
+                         const OptionSet& options) {
+  return assignments_of(document_of(text, name), name, options);
+}
+
+std::string read_config_text(const std::string& path, std::string_view option) {
+  try {
+    return read_file(path, kMostConfigBytes);
+  } catch (const Error& error) {
+    fail_usage("{}: {}", option, error.what());
+  }
 }
 
 Assignments read_config(const std::string& path, const OptionSet& options) {
-  std::string text;
-  try {
-    text = read_file(path, kMostConfigBytes);
-  } catch (const Error& error) {
-    fail_usage("--config: {}", error.what());
-  }
-  return parse_config(text, path, options);
+  return parse_config(read_config_text(path, "--config"), path, options);
 }
 
 std::string to_yaml(const OptionSet& options) {

@@ -1,8 +1,13 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "attend/cli/option_set.h"
+
+namespace YAML {
+class Node;
+}
 
 namespace attend {
 
@@ -14,6 +19,14 @@ Assignments read_config(const std::string& path, const OptionSet& options);
 /// The same from YAML text; `name` is for errors.
 Assignments parse_config(const std::string& text, const std::string& name,
                          const OptionSet& options);
+
+/// The one document of a YAML text, null where it is empty. Throws UsageError.
+YAML::Node document_of(const std::string& text, const std::string& name);
+/// parse_config of a part of a document.
+Assignments assignments_of(const YAML::Node& root, const std::string& name,
+                           const OptionSet& options);
+/// A configuration file as text. Throws UsageError beginning with `option`, which names it.
+std::string read_config_text(const std::string& path, std::string_view option);
 
 /// All options with their present values as YAML that read_config takes: it reproduces the run.
 std::string to_yaml(const OptionSet& options);

@@ -73,6 +73,9 @@ class OptionSet {
   template <typename T>
   Option& add(const std::string& name, std::vector<T>& value, const std::string& help);
 
+  /// Takes an option of another set over, with the value that it is over.
+  void add(const Option& option) { options_.push_back(option); }
+
   const std::deque<Option>& options() const { return options_; }
 
   /// The option of that name, dashes and underscores being the same; nullptr where there is none.

@@ -61,6 +61,17 @@ void define_tokenizer(OptionSet& options, TrainOptions& train) {
               "Share of the characters of the text that become pieces");
   options.add("tokenizer_sample", train.tokenizer_sample,
               "Sentences that a tokenizer is trained on, at most");
+  options
+      .add("bpe_dropout", train.source_bpe_dropout,
+           "Both source_bpe_dropout and target_bpe_dropout")
+      .shorthand()
+      .default_is("")
+      .then([&] { train.target_bpe_dropout = train.source_bpe_dropout; });
+  options.add(
+      "source_bpe_dropout", train.source_bpe_dropout,
+      "Probability that a merge of the source's subwords is left out, anew in each epoch; 0 "
+      "is off, 0.1 is usual");
+  options.add("target_bpe_dropout", train.target_bpe_dropout, "The same of the target's");
 }
 
 void define_dropout(OptionSet& options, TransformerConfig& model) {

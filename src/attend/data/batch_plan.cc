@@ -74,9 +74,9 @@ std::vector<std::span<const StoredPair>> cut_by_tokens(std::span<const StoredPai
 }
 
 Batch make_batch(const ParallelCorpus& corpus, std::span<const StoredPair> pairs,
-                 const BatchOptions& options) {
+                 const BatchOptions& options, const ReadPair& read) {
   Batch batch;
-  batch.lanes = make_lanes(corpus, pairs, options.lanes, options.lane_tokens);
+  batch.lanes = make_lanes(corpus, pairs, options.lanes, options.lane_tokens, read);
   batch.pairs = std::ssize(pairs);
   for (const Lane& lane : batch.lanes) {
     batch.source_tokens += std::ssize(lane.source.tokens);
@@ -98,9 +98,18 @@ std::vector<Batch> validation_batches(const ParallelCorpus& corpus, const BatchO
 }
 
 BatchPlan::BatchPlan(const ParallelCorpus& corpus, const BatchOptions& options,
-                     DataPosition position)
-    : corpus_(corpus), options_(options), position_(position) {
+                     DataPosition position, PairDropout dropout)
+    : corpus_(corpus), options_(options), dropout_(std::move(dropout)), position_(position) {
   options.validate();
+  if (dropout_) {
+    read_ = [this](const StoredPair& pair, std::vector<int32_t>& source,
+                   std::vector<int32_t>& target) {
+      const auto begin = tokens_.begin() + pair.offset;
+      const auto middle = begin + pair.source_length;
+      source.insert(source.end(), begin, middle);
+      target.insert(target.end(), middle, middle + pair.target_length);
+    };
+  }
   window_pairs_ = pairs_of_windows(corpus, options);
   if (position.epoch < 0 || position.window < 0 || position.batch < 0) fail_position(position);
   open_epoch();
@@ -110,7 +119,7 @@ BatchPlan::BatchPlan(const ParallelCorpus& corpus, const BatchOptions& options,
 }
 
 Batch BatchPlan::next() {
-  Batch batch = make_batch(corpus_, batches_[position_.batch], options_);
+  Batch batch = make_batch(corpus_, batches_[position_.batch], options_, read_);
   batch.position = position_;
   advance();
   batch.last_of_epoch = position_.epoch != batch.position.epoch;
@@ -151,6 +160,7 @@ void BatchPlan::open_window() {
   }
   for (const StoredPair& pair : window_) corpus_.store().expect(pair);
   if (position_.window + 1 < windows()) expect_window(position_.window + 1);
+  if (dropout_) segment_window();
   std::stable_sort(window_.begin(), window_.end(), [](const StoredPair& a, const StoredPair& b) {
     return std::tuple(a.target_length, a.source_length) <
            std::tuple(b.target_length, b.source_length);
@@ -158,6 +168,22 @@ void BatchPlan::open_window() {
   batches_ = cut_by_tokens(window_, options_.batch_tokens);
   const uint64_t key = mix_seed(mix_seed(options_.seed, position_.epoch), position_.window);
   shuffle(batches_, RandomGenerator(key, kBatchStream));
+}
+
+void BatchPlan::segment_window() {
+  tokens_.clear();
+  std::vector<int32_t> source, target;
+  int64_t place = bounds_of(position_.window).first;
+  for (StoredPair& pair : window_) {
+    source.clear();
+    target.clear();
+    corpus_.store().read(pair, source, target);
+    dropout_(mix_seed(mix_seed(options_.seed, position_.epoch), place++), source, target);
+    pair = {pair.pair, std::ssize(tokens_), static_cast<int32_t>(source.size()),
+            static_cast<int32_t>(target.size())};
+    tokens_.insert(tokens_.end(), source.begin(), source.end());
+    tokens_.insert(tokens_.end(), target.begin(), target.end());
+  }
 }
 
 void BatchPlan::advance() {

@@ -17,8 +17,9 @@ constexpr std::size_t kBatchesAhead = 8;
 }  // namespace
 
 struct BatchStream::State {
-  State(const ParallelCorpus& data, const BatchOptions& options, DataPosition start)
-      : corpus(data), plan(data, options, start), position(plan.position()) {}
+  State(const ParallelCorpus& data, const BatchOptions& options, DataPosition start,
+        PairDropout dropout)
+      : corpus(data), plan(data, options, start, std::move(dropout)), position(plan.position()) {}
 
   void produce();
 
@@ -57,8 +58,8 @@ void BatchStream::State::produce() {
 }
 
 BatchStream::BatchStream(const ParallelCorpus& corpus, const BatchOptions& options,
-                         DataPosition position)
-    : state_(std::make_unique<State>(corpus, options, position)) {
+                         DataPosition position, PairDropout dropout)
+    : state_(std::make_unique<State>(corpus, options, position, std::move(dropout))) {
   state_->thread = std::thread([state = state_.get()] { state->produce(); });
 }
 

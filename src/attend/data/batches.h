@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "attend/data/bpe_dropout.h"
 #include "attend/data/corpus.h"
 
 namespace attend {
@@ -57,13 +59,18 @@ struct BatchOptions {
   void validate() const;
 };
 
+/// Appends a pair's tokens.
+using ReadPair = std::function<void(const StoredPair&, std::vector<int32_t>& source,
+                                    std::vector<int32_t>& target)>;
+
 /// Cuts pairs, in the order given, into lanes of nearly equal cost (source and target tokens): as
 /// many as `lanes`, or the first multiple of it with which none has more than `lane_tokens` tokens
 /// on either side (but for a pair that is longer by itself); fewer where there are fewer pairs.
 /// Whole multiples, so that workers that divide `lanes` end a step together. The cut depends on
-/// nothing else, so that the sums of a step do not depend on the number of workers.
+/// nothing else, so that the sums of a step do not depend on the number of workers. `read` has the
+/// pairs' tokens; without it, the corpus has them.
 std::vector<Lane> make_lanes(const ParallelCorpus& corpus, std::span<const StoredPair> pairs,
-                             int64_t lanes, int64_t lane_tokens);
+                             int64_t lanes, int64_t lane_tokens, const ReadPair& read = {});
 
 /// All pairs once, in the corpus's order whatever the weights, in batches as BatchOptions says.
 std::vector<Batch> validation_batches(const ParallelCorpus& corpus, const BatchOptions& options);
@@ -75,12 +82,16 @@ std::vector<Batch> validation_batches(const ParallelCorpus& corpus, const BatchO
 /// shuffled order; cut into batches by tokens; and its batches are shuffled by (seed, e, window). A
 /// batch is thus a function of corpus, options and position. In memory there are one window's
 /// lengths and the batches made ahead.
+///
+/// With BPE-dropout a window's pairs are segmented anew when it is opened, by (seed, e, place in
+/// the shuffled order), and their new lengths are what they are sorted and cut by. Its tokens are
+/// in memory, too.
 class BatchStream {
  public:
   /// Starts at `position`. Throws UsageError for bad options, and Error for a position that the
   /// corpus does not have. The corpus must outlive the stream.
-  BatchStream(const ParallelCorpus& corpus, const BatchOptions& options,
-              DataPosition position = {});
+  BatchStream(const ParallelCorpus& corpus, const BatchOptions& options, DataPosition position = {},
+              PairDropout dropout = {});
   BatchStream(const BatchStream&) = delete;
   BatchStream& operator=(const BatchStream&) = delete;
   ~BatchStream();

@@ -14,9 +14,14 @@ void end_sequence(Sequences& sequences) {
   sequences.offsets.push_back(static_cast<int64_t>(sequences.tokens.size()));
 }
 
-void append_pair(const ParallelCorpus& corpus, const StoredPair& pair, Lane& lane) {
+void append_pair(const ParallelCorpus& corpus, const ReadPair& read, const StoredPair& pair,
+                 Lane& lane) {
   const std::size_t begin = lane.target_output.size();
-  corpus.store().read(pair, lane.source.tokens, lane.target_output);
+  if (read) {
+    read(pair, lane.source.tokens, lane.target_output);
+  } else {
+    corpus.store().read(pair, lane.source.tokens, lane.target_output);
+  }
   lane.source.tokens.push_back(corpus.source_eos());
   end_sequence(lane.source);
   lane.target_input.tokens.push_back(corpus.target_bos());
@@ -78,11 +83,11 @@ std::vector<std::span<const StoredPair>> cut_lanes(std::span<const StoredPair> p
 }  // namespace
 
 std::vector<Lane> make_lanes(const ParallelCorpus& corpus, std::span<const StoredPair> pairs,
-                             int64_t lanes, int64_t lane_tokens) {
+                             int64_t lanes, int64_t lane_tokens, const ReadPair& read) {
   std::vector<Lane> made;
   for (const auto& cut : cut_lanes(pairs, lanes, lane_tokens)) {
     Lane& lane = made.emplace_back();
-    for (const StoredPair& pair : cut) append_pair(corpus, pair, lane);
+    for (const StoredPair& pair : cut) append_pair(corpus, read, pair, lane);
   }
   return made;
 }

@@ -119,6 +119,7 @@ SentencePieceFile::Piece parse_piece(std::string_view bytes, const std::string& 
 
 void parse_trainer(std::string_view spec, const std::string& name, SentencePieceFile& file) {
   constexpr uint64_t kModelType = 3, kWhiteSpaceAsSuffix = 24, kByteFallback = 35;
+  constexpr uint64_t kBpe = 2;
   MessageReader reader(spec, name);
   for (Field field; reader.next(field);) {
     if (field.number != kModelType && field.number != kWhiteSpaceAsSuffix &&
@@ -129,6 +130,7 @@ void parse_trainer(std::string_view spec, const std::string& name, SentencePiece
     if (field.number == kModelType && (field.value < 1 || field.value > 4)) {
       fail("{}: the model has type {}; expected 1 (unigram) to 4 (char)", name, field.value);
     }
+    if (field.number == kModelType) file.is_bpe = field.value == kBpe;
     if (field.number == kWhiteSpaceAsSuffix && field.value != 0) file.adds_space = false;
     if (field.number == kByteFallback) file.byte_fallback = field.value != 0;
   }

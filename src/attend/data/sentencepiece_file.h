@@ -17,6 +17,7 @@ struct SentencePieceFile {
     PieceType type = PieceType::kNormal;
   };
   std::vector<Piece> pieces;
+  bool is_bpe = false;
   bool byte_fallback = false;
   /// A space is put before every text, as a part of the first word's piece.
   bool adds_space = true;

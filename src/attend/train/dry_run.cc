@@ -23,8 +23,8 @@ constexpr double kMiB = 1 << 20;
 constexpr int64_t kTokenizerSample = 50'000;
 
 /// The batch with the most tokens of the first window: what memory must hold.
-Batch largest_batch(const TrainOptions& options, const ParallelCorpus& corpus) {
-  BatchStream stream(corpus, batch_options(options));
+Batch largest_batch(const TrainOptions& options, const TrainingData& data) {
+  BatchStream stream(*data.train, batch_options(options), {}, data.dropout);
   Batch largest;
   constexpr int kLookedAt = 100;
   for (int i = 0; i < kLookedAt; ++i) {
@@ -147,7 +147,7 @@ std::string dry_run(const TrainOptions& given) {
   model.initialize(options.seed);
   Engine engine(model, options, options.workers);
   options.regularization.layer_drop = 0;  // what the run will need is the most that it may
-  const Batch batch = largest_batch(options, *data.train);
+  const Batch batch = largest_batch(options, data);
   const auto before = std::chrono::steady_clock::now();
   engine.update({batch}, 1, learning_rate(options, 1, 0));
   const double seconds =

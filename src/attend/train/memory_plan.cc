@@ -8,6 +8,7 @@
 #include "attend/base/error.h"
 #include "attend/base/log.h"
 #include "attend/search/beam_search.h"
+#include "attend/train/training_data.h"
 
 namespace attend {
 namespace {
@@ -39,7 +40,8 @@ Lane longest_pairs(int64_t tokens, int64_t longest, int64_t vocabulary) {
 }
 
 /// What grows with the step rather than with a lane: the rows of the embeddings' gradients, the
-/// batches made ahead; and a copy of the weights where checkpoints are averaged.
+/// batches made ahead; the tokens of a window that are segmented anew; and a copy of the weights
+/// where checkpoints are averaged.
 int64_t bytes_of_step(const TrainOptions& options, int64_t weights) {
   constexpr int64_t kSides = 2, kBatchesAhead = 10, kBytesOfToken = 16;
   const int64_t tokens = kSides * options.batch_tokens;
@@ -48,7 +50,10 @@ int64_t bytes_of_step(const TrainOptions& options, int64_t weights) {
       passes * tokens * options.accumulate * options.model.d_model * int64_t{sizeof(float)};
   const int64_t batches = tokens * kBytesOfToken * (kBatchesAhead + options.accumulate);
   const int64_t average = options.average_last > 0 ? weights * int64_t{sizeof(float)} : 0;
-  return rows + batches + average;
+  const bool dropout = options.source_bpe_dropout > 0 || options.target_bpe_dropout > 0;
+  const int64_t window =
+      dropout ? tokens * batch_options(options).window_batches * int64_t{sizeof(int32_t)} : 0;
+  return rows + batches + average + window;
 }
 
 /// The largest budget that lets a search stay within `bytes`.

@@ -85,6 +85,8 @@ struct TrainOptions {
   bool joint_vocabulary = true;
   double character_coverage = 1.0;
   int64_t tokenizer_sample = 2000000;  ///< sentences that the tokenizer is trained on, at most
+  double source_bpe_dropout = 0.0;     ///< share of merges left out of a word; 0: none
+  double target_bpe_dropout = 0.0;
 
   // Model. `preset` first, then the fields that were given one by one.
   std::string preset = "base";

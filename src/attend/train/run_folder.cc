@@ -100,19 +100,23 @@ bool holds_foreign_model(const Path& folder) {
 
 Path recipe_path(const Path& run) { return run / kRecipeFile; }
 
-std::string recipe_of_checkpoints(const Path& run) {
+std::optional<RunState> state_of_run(const Path& run) {
   const std::vector<CheckpointFile> files = list_checkpoints(run);
   for (auto each = files.rbegin(); each != files.rend(); ++each) {
     try {
       const SafetensorsFile file = SafetensorsFile::open(each->path);
       if (!is_checkpoint(file)) continue;
       const auto state = nlohmann::json::parse(file.metadata().at("state"));
-      return RunState::from_json(state, each->path.string()).recipe;
+      return RunState::from_json(state, each->path.string());
     } catch (const std::exception&) {
       continue;  // load_latest_checkpoint says what is wrong with it
     }
   }
-  return "";
+  return {};
+}
+
+std::string recipe_of_checkpoints(const Path& run) {
+  return state_of_run(run).value_or(RunState()).recipe;
 }
 
 bool holds_recipe(const Path& run, const std::string& recipe) {

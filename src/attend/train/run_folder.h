@@ -1,11 +1,13 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "attend/base/files.h"
 #include "attend/models/transformer.h"
+#include "attend/train/run_state.h"
 #include "attend/train/training_data.h"
 
 namespace attend {
@@ -24,9 +26,11 @@ bool holds_foreign_model(const Path& folder);
 
 /// recipe.yaml in a run's folder.
 Path recipe_path(const Path& run);
+/// What the newest checkpoint says of where the run stands; nothing where there is none. Reads no
+/// weights: of checkpoints, those are passed over whose beginning is damaged or which were cut off.
+std::optional<RunState> state_of_run(const Path& run);
 /// The options that the newest checkpoint was written with (TrainHooks::recipe); empty where there
-/// is no checkpoint, or one without them, as earlier versions wrote. Reads no weights: of
-/// checkpoints, those are passed over whose beginning is damaged or which were cut off.
+/// is no checkpoint, or one without them, as earlier versions wrote.
 std::string recipe_of_checkpoints(const Path& run);
 /// Whether recipe.yaml has exactly this text.
 bool holds_recipe(const Path& run, const std::string& recipe);

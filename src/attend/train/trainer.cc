@@ -88,7 +88,8 @@ void Run::prepare() {
   state_.precision = name_of(compute);
   state_.data_fingerprint = data_.train->fingerprint();
   if (data_.valid) state_.validation_fingerprint = data_.valid_fingerprint;
-  stream_ = std::make_unique<BatchStream>(*data_.train, batch_options(options_), state_.position);
+  stream_ = std::make_unique<BatchStream>(*data_.train, batch_options(options_), state_.position,
+                                          data_.dropout);
 }
 
 void Run::restore(const Checkpoint& checkpoint) {

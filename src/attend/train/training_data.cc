@@ -111,6 +111,32 @@ std::string fingerprint_of(const ParallelText& text) {
   return fingerprint.hex();
 }
 
+PairDropout pair_dropout(const TrainOptions& options, const Tokenizers& tokenizers) {
+  PairDropout dropout{.source_probability = options.source_bpe_dropout,
+                      .target_probability = options.target_bpe_dropout,
+                      .max_length = training_corpus(options).max_length};
+  const auto make = [](const Tokenizer& tokenizer, const char* name) {
+    return std::make_shared<const BpeDropout>(tokenizer, name);
+  };
+  const bool joint = tokenizers.source == tokenizers.target;
+  if (options.source_bpe_dropout > 0) {
+    dropout.source = make(*tokenizers.source, "source_bpe_dropout");
+  }
+  if (options.target_bpe_dropout > 0) {
+    dropout.target =
+        joint && dropout.source ? dropout.source : make(*tokenizers.target, "target_bpe_dropout");
+  }
+  return dropout;
+}
+
+/// What a run reads of the training text, without the text.
+TrainingData without_text(const TrainOptions& options, Tokenizers tokenizers) {
+  TrainingData data;
+  data.tokenizers = std::move(tokenizers);
+  data.dropout = pair_dropout(options, data.tokenizers);
+  return data;
+}
+
 /// The rest of what a run reads.
 TrainingData with_validation(const TrainOptions& options, TrainingData data) {
   const std::optional<ParallelFiles> valid = validation_files(options);
@@ -173,8 +199,7 @@ CorpusOptions training_corpus(const TrainOptions& options) {
 
 TrainingData load_training_data(const TrainOptions& options, Tokenizers tokenizers,
                                 const TrainHooks& hooks) {
-  TrainingData data;
-  data.tokenizers = std::move(tokenizers);
+  TrainingData data = without_text(options, std::move(tokenizers));
   CorpusOptions corpus = training_corpus(options);
   corpus.on_progress = hooks.on_reading;
   corpus.stop = hooks.stop;
@@ -186,8 +211,7 @@ TrainingData load_training_data(const TrainOptions& options, Tokenizers tokenize
 
 TrainingData sample_training_data(const TrainOptions& options, Tokenizers tokenizers) {
   constexpr int64_t kSample = 20'000;
-  TrainingData data;
-  data.tokenizers = std::move(tokenizers);
+  TrainingData data = without_text(options, std::move(tokenizers));
   CorpusOptions corpus = training_corpus(options);
   corpus.cache.clear();
   corpus.most_pairs = kSample;

@@ -21,6 +21,7 @@ struct Tokenizers {
 /// All that a run reads: tokenizers, the training corpus as token ids, and the validation text.
 struct TrainingData {
   Tokenizers tokenizers;
+  PairDropout dropout;  ///< of the training corpus
   std::unique_ptr<ParallelCorpus> train;
   std::unique_ptr<ParallelCorpus> valid;  ///< null without validation data
   std::optional<ParallelText> valid_text;

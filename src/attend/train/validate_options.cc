@@ -109,6 +109,17 @@ void check_tokenizer(const TrainOptions& options) {
         "source_tokenizer and target_tokenizer");
   }
   at_least("tokenizer_sample", options.tokenizer_sample, 1);
+  in_unit_interval("source_bpe_dropout", options.source_bpe_dropout);
+  in_unit_interval("target_bpe_dropout", options.target_bpe_dropout);
+  const bool trains_one = options.tokenizer.empty() && options.source_tokenizer.empty();
+  const double dropout = std::max(options.source_bpe_dropout, options.target_bpe_dropout);
+  if (dropout > 0 && trains_one && options.subword_model != SubwordModel::kBpe) {
+    fail_usage(
+        "{}: found {} with subword_model {}, which has no merges to leave out; expected "
+        "subword_model bpe, or 0",
+        options.source_bpe_dropout > 0 ? "source_bpe_dropout" : "target_bpe_dropout", dropout,
+        name_of(options.subword_model));
+  }
   tokenizer_options(options).validate();
 }
 

@@ -1,0 +1,250 @@
+#include <algorithm>
+#include <deque>
+#include <exception>
+#include <map>
+
+#include "attend/base/error.h"
+#include "attend/base/log.h"
+#include "attend/cli/command.h"
+#include "attend/cli/output.h"
+#include "attend/cli/sweep_data.h"
+#include "attend/cli/sweep_file.h"
+#include "attend/cli/sweep_score.h"
+#include "attend/cli/sweep_table.h"
+#include "attend/cli/train_options.h"
+#include "attend/cli/training.h"
+#include "attend/data/corpus_reader.h"
+#include "attend/train/run_folder.h"
+#include "attend/train/schedule.h"
+
+namespace attend {
+namespace {
+
+class SweepCommand : public Command {
+ public:
+  std::string_view name() const override { return "sweep"; }
+  std::string_view summary() const override {
+    return "Train a model for each row of a table of options, and print the table";
+  }
+  std::string_view details() const override {
+    return "The file says what the rows have in common and what each has of its own:\n\n"
+           "  config: recipe.yaml    # where it is given: a recipe, beside this file\n"
+           "  base:                  # options of all rows\n"
+           "    stop_after: 2000u\n"
+           "  rows:\n"
+           "    base:\n"
+           "    one-head: {heads: 1}\n"
+           "    deep: {layers: 8, dropout: 0.2}\n\n"
+           "Each row is a run in a folder of its own below --run. The same command goes on with a "
+           "sweep that was\nstopped or killed, and tries rows that failed again. Ctrl-C and "
+           "SIGTERM "
+           "write a checkpoint and stop.\nThe table goes to stdout, and to table.md and table.tsv "
+           "in --run.\n\n"
+           "Example\n  attend sweep recipes/table3.yaml --run runs/table3 --train-source train.en "
+           "\\\n      --train-target train.de --valid-source val.en --valid-target val.de";
+  }
+
+  void define(OptionSet& options) override;
+  void resolve(const OptionSet& options, const Assignments& config,
+               const Assignments& flags) override;
+  void require() const override;
+  void run(const OptionSet& options) override;
+
+ private:
+  /// What goes wrong with a row is its problem alone.
+  void train_row(SweepRow& row, const StopSignals& signals);
+  void go_on_with(SweepRow& row, const StopSignals& signals);
+  /// A table of rows that were trained on different text compares nothing.
+  void compare_data(const SweepRow& row, const std::string& key);
+  void note_problem(const SweepRow& row, const std::string& problem);
+  std::vector<SweepFigures> figures() const;
+  void write_table() const;
+
+  std::string file_;
+  bool show_ = false;
+  TestText test_;
+  TrainOptions train_;     ///< what flags say
+  OptionSet train_names_;  ///< over train_
+  std::deque<SweepRow> rows_;
+  struct SeenData {
+    std::string row;
+    std::string train, valid;  ///< fingerprints
+  };
+  std::map<std::string, SeenData> seen_data_;    ///< by data_key()
+  std::map<std::string, std::string> problems_;  ///< by row
+};
+
+void SweepCommand::define(OptionSet& options) {
+  options.group("Sweep");
+  options.add("sweep", file_, "The rows").positional().metavar("FILE");
+  options.add("show", show_, "Train nothing: print the table of what there is");
+  options.add("test_source", test_.source, "Text that the model of each row translates at its end")
+      .metavar("FILE");
+  options.add("test_target", test_.target, "Its translation, for BLEU").metavar("FILE");
+  // What makes a row what it is stands in the file.
+  define_train_options(train_names_, train_);
+  for (const Option& option : train_names_.options()) {
+    if (option.may_change) options.add(option);
+  }
+}
+
+void SweepCommand::resolve(const OptionSet& options, const Assignments& config,
+                           const Assignments& flags) {
+  options.apply({config, flags});
+  if (file_.empty()) return;
+  Assignments given;
+  for (const Assignments& source : {config, flags}) {
+    for (const Assignment& each : source) {
+      if (train_names_.find(each.name) != nullptr) given.push_back(each);
+    }
+  }
+  rows_ = read_sweep_file(file_, given, train_.run);
+}
+
+void SweepCommand::require() const {
+  if (file_.empty()) fail_usage("FILE is missing: the rows of the sweep, such as table3.yaml");
+  if (train_.run.empty()) fail_usage("--run DIR is missing: the folder of the rows' folders");
+  if (test_.source.empty() != test_.target.empty()) {
+    fail_usage("test_source and test_target go together; only one of them is given");
+  }
+  for (const SweepRow& row : rows_) {
+    if (!show_ && row.train.train_source.empty() && row.train.train_tsv.empty()) {
+      fail_usage(
+          "row {}: there is no training data: give --train-source FILE and --train-target FILE, or "
+          "--train-tsv FILE",
+          row.name);
+    }
+  }
+}
+
+void SweepCommand::note_problem(const SweepRow& row, const std::string& problem) {
+  logger().error("row {}: {}", row.name, problem);
+  problems_[row.name] = problem;
+}
+
+std::string list_of(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += (text.empty() ? "" : "; ") + line;
+  return text;
+}
+
+/// Whether the row has a run that is as far as it is asked to go. Throws Error where it is further.
+bool is_done(const SweepRow& row, const Assignments& recorded, const RunState& state) {
+  if (state.finished.empty()) return false;
+  TrainOptions before;
+  OptionSet options;
+  define_train_options(options, before);
+  options.apply({recorded});
+  const TrainLimit& asked = row.train.stop_after;
+  if (before.stop_after == asked) return before.patience == row.train.patience;
+  if (reached(state.done, asked)) {
+    fail(
+        "its run went on to stop_after {}, further than {}; remove {} to train it anew, or ask for "
+        "as much",
+        to_string(before.stop_after), to_string(asked), row.train.run);
+  }
+  return false;
+}
+
+void SweepCommand::go_on_with(SweepRow& row, const StopSignals& signals) {
+  const std::optional<RunState> state = state_of_run(row.train.run);
+  if (state) {
+    const Assignments recorded = recorded_options(row.train.run, row.options);
+    const std::vector<std::string> changes = contradictions_with(recorded, row.options);
+    if (!changes.empty()) {
+      fail(
+          "its run has other options ({}); remove {} to train it anew, or give the row another "
+          "name",
+          list_of(changes), row.train.run);
+    }
+    if (is_done(row, recorded, *state)) return logger().info("row {} is done", row.name);
+  }
+  logger().info("{}", row.options.quality_summary());
+  share_tokenizer(train_.run, row.train, signals.stop());
+  if (row.train.cache.empty()) row.train.cache = (Path(train_.run) / "cache").string();
+  run_training(row.train, row.options, signals);
+}
+
+void SweepCommand::compare_data(const SweepRow& row, const std::string& key) {
+  const std::optional<RunState> state = state_of_run(row.train.run);
+  if (!state) return;
+  const SeenData& seen = seen_data_
+                             .try_emplace(key, SeenData{row.name, state->data_fingerprint,
+                                                        state->validation_fingerprint})
+                             .first->second;
+  if (state->data_fingerprint != seen.train) {
+    logger().warn("rows {} and {} were trained on different text: they do not compare", seen.row,
+                  row.name);
+  }
+  if (state->validation_fingerprint != seen.valid) {
+    logger().warn("rows {} and {} were validated on different text: they do not compare", seen.row,
+                  row.name);
+  }
+}
+
+void SweepCommand::train_row(SweepRow& row, const StopSignals& signals) {
+  const auto number = std::find_if(rows_.begin(), rows_.end(),
+                                   [&](const SweepRow& each) { return &each == &row; }) -
+                      rows_.begin() + 1;
+  logger().info("row {} of {}: {}{}", number, rows_.size(), row.name,
+                row.differs.empty() ? "" : " (" + row.differs + ")");
+  const std::string key = data_key(row.options);
+  try {
+    go_on_with(row, signals);
+    compare_data(row, key);
+    const auto state = state_of_run(row.train.run);
+    if (!test_.source.empty() && state && !state->finished.empty()) {
+      logger().info("row {}: test BLEU {:.2f}", row.name, test_bleu(row.train, test_));
+    }
+  } catch (const StoppedReading& stopped) {
+    logger().info("{}", stopped.what());
+  } catch (const std::exception& error) {
+    note_problem(row, error.what());
+  }
+}
+
+std::vector<SweepFigures> SweepCommand::figures() const {
+  std::vector<SweepFigures> all;
+  for (const SweepRow& row : rows_) {
+    SweepFigures figures = figures_of_run(row.train.run);
+    figures.name = row.name;
+    figures.differs = row.differs;
+    const auto problem = problems_.find(row.name);
+    if (problem != problems_.end()) figures.state = "failed: " + problem->second;
+    all.push_back(figures);
+  }
+  return all;
+}
+
+void SweepCommand::write_table() const {
+  const std::vector<SweepFigures> all = figures();
+  const Path folder = train_.run;
+  write_file(folder / "table.md", markdown_table(all));
+  write_file(folder / "table.tsv", tsv_table(all));
+  print(aligned_table(all));
+}
+
+void SweepCommand::run(const OptionSet&) {
+  if (show_) return print(aligned_table(figures()));
+  if (train_.dry_run) {
+    for (const SweepRow& row : rows_) print(fmt::format("{}\n{}", row.name, dry_run(row.train)));
+    return;
+  }
+  const StopSignals signals;
+  for (SweepRow& row : rows_) {
+    train_row(row, signals);
+    if (signals.stop()) break;
+  }
+  write_table();
+  signals.finish();
+  if (problems_.empty()) return;
+  std::string names;
+  for (const auto& [name, problem] : problems_) names += (names.empty() ? "" : ", ") + name;
+  fail("{} of {} rows failed: {}", problems_.size(), rows_.size(), names);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_sweep_command() { return std::make_unique<SweepCommand>(); }
+
+}  // namespace attend

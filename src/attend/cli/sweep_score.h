@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "attend/base/files.h"
+#include "attend/train/options.h"
+
+namespace attend {
+
+/// A text that no row of a sweep is chosen by.
+struct TestText {
+  std::string source;
+  std::string target;
+};
+
+/// BLEU of a finished run's translations of a test text, as `attend translate` and `attend
+/// evaluate` give it with the run's valid_beam_size and valid_length_penalty. The translations are
+/// kept in the run's folder as `test.hyp`, the score with its signature as `test.json`; both are
+/// made again only for another text or model. Throws Error.
+double test_bleu(const TrainOptions& train, const TestText& text);
+
+/// The score in `test.json`; nothing where there is none.
+std::optional<double> recorded_test_bleu(const Path& run);
+
+}  // namespace attend
