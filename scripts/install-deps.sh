@@ -12,6 +12,7 @@ set -eu
 packages="g++ make cmake ninja-build pkg-config ccache
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev libsentencepiece-dev libicu-dev zlib1g-dev
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
+  libjs-chart.js
   libopenmpi-dev openmpi-bin libmecab2 mecab-ipadic-utf8
   libgtest-dev libgmock-dev libbenchmark-dev"
 for group in "$@"; do

@@ -15,6 +15,9 @@ Assignments read_config(const std::string& path, const OptionSet& options);
 Assignments parse_config(const std::string& text, const std::string& name,
                          const OptionSet& options);
 
+/// The same from YAML text of any version of attend: any name is an option's.
+Assignments parse_any_config(const std::string& text, const std::string& name);
+
 /// All options with their present values as YAML that read_config takes: it reproduces the run.
 std::string to_yaml(const OptionSet& options);
 
