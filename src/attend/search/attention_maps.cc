@@ -25,7 +25,8 @@ AttentionMap attention_map(const Transformer& model, const Tokenizer& source_tok
   for (int64_t layer = 0; layer < map.layers; ++layer) {
     Context context{.memory = &memory, .compute = model.compute()};
     const ForcedPass pass{.log_probs = false, .attention_layer = layer, .each_head = true};
-    for (const auto& row : score_pairs(model, context, {&pair, 1}, tokens, pass)[0].attention) {
+    const auto scores = score_pairs(model, context, {&pair, 1}, tokens, pass);
+    for (const std::vector<float>& row : scores[0].attention) {
       map.weights.insert(map.weights.end(), row.begin(), row.end());
     }
   }

@@ -4,8 +4,13 @@ const axes = {
   update: {label: "Updates", title: "updates", text: value => `update ${grouped(value)}`, tick: compact},
   epoch: {label: "Epochs", title: "epochs", text: value => `epoch ${fixed(value, 2)}`, tick: compact},
   tokens: {label: "Tokens", title: "target tokens", text: value => `${grouped(value)} tokens`, tick: compact},
-  seconds: {label: "Time", title: "minutes of training", text: duration, tick: value => compact(value / 60)},
+  seconds: {label: "Time", title: "", text: value => duration(value * axes.seconds.unit), tick: compact},
 };
+
+const longestTime = Math.max(0, ...data.runs.map(run => run.done.seconds || 0));
+const inHours = longestTime > 3 * 3600;
+axes.seconds.unit = inHours ? 3600 : 60;
+axes.seconds.title = `${inHours ? "hours" : "minutes"} of training`;
 
 const panels = [
   {title: "Loss", unit: "nats a token", training: "loss", validation: "loss", text: value => fixed(value, 3)},
@@ -19,15 +24,23 @@ const panels = [
   {title: "Speed", unit: "target tokens a second", training: "tokens_per_second", text: grouped, fromZero: true},
 ];
 
-const curves = {axis: "update", charts: [], hiddenRuns: new Set(), hiddenKinds: new Set()};
+const curves = {axis: "update", waiting: [], charts: [], hiddenRuns: new Set(), hiddenKinds: new Set()};
 
 function pointsOf(series, name) {
-  const x = series[curves.axis];
+  const unit = axes[curves.axis].unit || 1;
+  const x = series[curves.axis].map(value => isNumber(value) ? value / unit : value);
   const points = [];
   for (let i = 0; i < x.length; ++i) {
     if (isNumber(x[i]) && isNumber(series[name][i])) points.push({x: x[i], y: series[name][i]});
   }
   return points;
+}
+
+/// The same for all panels, so that what stands above each other belongs together.
+function lastX() {
+  const done = data.runs.map(run => ({update: run.done.updates, epoch: run.done.epochs, tokens: run.done.tokens,
+    seconds: run.done.seconds})[curves.axis] / (axes[curves.axis].unit || 1));
+  return Math.max(0, ...done.filter(isNumber));
 }
 
 function dataset(panel, kind, run) {
@@ -93,7 +106,7 @@ function optionsOf(panel) {
       },
     },
     scales: {
-      x: {type: "linear", grid: {drawBorder: false}, title: {display: true, text: axes[curves.axis].title},
+      x: {type: "linear", min: 0, suggestedMax: lastX(), grid: {drawBorder: false}, title: {display: true, text: axes[curves.axis].title},
         ticks: {maxRotation: 0, maxTicksLimit: 7, callback: value => axes[curves.axis].tick(value)}},
       y: {type: panel.logarithmic ? "logarithmic" : "linear", beginAtZero: Boolean(panel.fromZero),
         grace: panel.logarithmic ? 0 : "4%", grid: {drawBorder: false}, title: {display: false},
@@ -111,19 +124,27 @@ function chartCard(panel) {
   }
   if (datasets.every(each => each.data.length === 0)) return null;
   const canvas = element("canvas", {role: "img", "aria-label": `${panel.title} of ${data.runs.map(run => run.name).join(", ")}`});
-  const chart = new Chart(canvas, {type: "line", data: {datasets}, options: optionsOf(panel)});
-  chart.panel = panel;
-  paint(chart);
-  chart.update("none");
-  curves.charts.push(chart);
+  curves.waiting.push(() => {
+    const chart = new Chart(canvas, {type: "line", data: {datasets}, options: optionsOf(panel)});
+    chart.panel = panel;
+    paint(chart);
+    chart.update("none");
+    curves.charts.push(chart);
+  });
   return element("section", {class: "card chart"},
     element("h3", {}, panel.title, panel.unit ? element("span", {}, panel.unit) : null),
     element("div", {class: "plot"}, canvas));
 }
 
+/// Canvases have a size once they stand on the page.
+function drawCurves() {
+  for (const draw of curves.waiting) draw();
+}
+
 function redraw() {
   for (const chart of curves.charts) {
     chart.options.scales.x.title.text = axes[curves.axis].title;
+    chart.options.scales.x.suggestedMax = lastX();
     for (const each of chart.data.datasets) {
       each.data = pointsOf(data.runs[each.run][each.kind], chart.panel[each.kind]);
       each.hidden = curves.hiddenRuns.has(each.run) || curves.hiddenKinds.has(each.kind);

@@ -3,5 +3,5 @@
 const report = document.getElementById("report");
 report.append(...[headerSection(), curvesSection(), scoresSection(), samplesSection(), attentionSection(),
   recipeSection(), factsSection(), footer()].filter(Boolean));
-for (const chart of curves.charts) chart.resize();
+drawCurves();
 document.documentElement.dataset.charts = String(curves.charts.length);

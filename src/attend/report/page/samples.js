@@ -54,9 +54,12 @@ function sampleCard(sample) {
 function samplesSection() {
   if (!data.samples || data.samples.length === 0) return null;
   const from = data.sampled;
+  const shown = new Set(data.samples[0].translations.map(each => each.run));
+  const others = data.runs.filter((run, i) => !shown.has(i)).map(run => run.name);
   return element("section", {},
     element("h2", {}, "Sample translations"),
     element("p", {class: "lead small"},
-      `From the ${grouped(from.sentences)} lines of the ${from.text} text: some taken by chance (seed ${from.seed}), some with the highest and some with the lowest chrF of a sentence. Underlined is what the reference does not say in this order.`),
+      `From the ${grouped(from.sentences)} lines of the ${from.text} text: some taken by chance (seed ${from.seed}), some with the highest and some with the lowest chrF of a sentence. Underlined is what the reference does not say in this order.`,
+      others.length ? ` Not of the same text, or without translations: ${others.join(", ")}.` : ""),
     element("div", {class: "samples"}, data.samples.map(sampleCard)));
 }

@@ -24,6 +24,17 @@ function tiles(run) {
     run.pairs ? tile("Training pairs", grouped(run.pairs), `${compact(run.done.tokens)} target tokens seen`) : null);
 }
 
+/// Whether all runs that have it have the same.
+const agree = values => new Set(values.filter(value => value !== undefined)).size <= 1;
+
+/// Scores of different texts are not better or worse than each other, nor perplexities of tokens
+/// that are cut differently.
+function comparable(name) {
+  const option = key => agree(data.runs.map(run => (run.recipe.find(each => each.name === key) || {}).value));
+  const sameText = ["valid_source", "valid_target", "valid_tsv"].every(option);
+  return sameText && (name !== "Perplexity" || agree(data.runs.map(run => run.tokenizers && run.tokenizers.map(each => each.fingerprint).join())));
+}
+
 function comparison() {
   const columns = [
     ["BLEU", run => bestOf(run, "bleu"), value => fixed(value, 2), Math.max],
@@ -38,9 +49,9 @@ function comparison() {
   ];
   const head = [th("Run"), columns.map(([name]) => th(name, {class: "number"})), th("State")];
   const rows = data.runs.map((run, i) => element("tr", {}, element("th", {scope: "row"}, runName(i)),
-    columns.map(([, value, text, better]) => {
+    columns.map(([name, value, text, better]) => {
       const all = data.runs.map(value).filter(isNumber);
-      const best = better && all.length > 1 && value(run) === better(...all);
+      const best = better && comparable(name) && all.length > 1 && value(run) === better(...all);
       return number(text(value(run)), {class: best ? "number best" : "number"});
     }), element("td", {}, run.state)));
   return table(head, rows);
@@ -85,10 +96,10 @@ function scoresSection() {
     table([several ? th("Run") : null, th("Text"), th("Metric"), th("Score", {class: "number"}), th("Signature")],
       scores.map(score => element("tr", {},
         several ? element("th", {scope: "row"}, runName(score.run)) : null,
-        element("td", {}, `${score.text}, ${grouped(score.sentences)} lines`),
+        element("td", {class: "nowrap"}, `${score.text}, ${grouped(score.sentences)} lines`),
         element("td", {}, score.metric),
         number(fixed(score.value, 2), {class: best(score) ? "number best" : "number"}),
-        element("td", {class: "mono wrap"}, score.signature, score.verbose ? element("span", {class: "muted"}, ` ${score.verbose}`) : null)))));
+        element("td", {class: "mono wrap signature"}, score.signature, score.verbose ? element("span", {class: "muted"}, ` ${score.verbose}`) : null)))));
 }
 
 /// The recipes' options in their order: {group, name, help, usual, values: a value a run}.
