@@ -33,6 +33,7 @@ lint:
 
 check-all: test test-threads lint demo
 	scripts/test-docs.sh
+	scripts/test-report.sh
 
 bench:
 	@scripts/bench.sh $(BENCH)

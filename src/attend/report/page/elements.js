@@ -36,7 +36,7 @@ function swatch(run) {
 }
 
 function runName(run) {
-  return element("span", {class: "run-name"}, swatch(run), data.runs[run].name);
+  return element("span", {class: "run-name", title: data.runs[run].folder}, swatch(run), data.runs[run].name);
 }
 
 /// A row of buttons of which one is pressed. choices: [[value, label], …]

@@ -35,18 +35,16 @@ function sampleCard(sample) {
   const best = Math.max(...sample.translations.map(each => each.chrf));
   const rows = [
     element("div", {class: "head"}, element("span", {class: "tag"}, sample.kind), `line ${grouped(sample.line)}`),
-    element("div", {class: "role"}, "Source"), element("div", {class: "words source long"}, sample.source),
-    element("div", {class: "score"}),
-    element("div", {class: "role"}, "Reference"), element("div", {class: "words long"}, sample.reference),
-    element("div", {class: "score"}),
+    element("div", {class: "role"}, "Source"), element("div", {class: "words source"}, sample.source),
+    element("div", {class: "role"}, "Reference"), element("div", {class: "words"}, sample.reference),
   ];
   for (const each of sample.translations) {
     const chrf = fixed(each.chrf, 1);
     rows.push(
       element("div", {class: "role"}, several ? runName(each.run) : "Translation"),
-      element("div", {class: "words"}, compared(each.text, sample.reference)),
       element("div", {class: "score"}, "chrF ", several && each.chrf === best ? element("b", {}, chrf) : chrf,
-        ` · BLEU ${fixed(each.bleu, 1)}`));
+        ` · BLEU ${fixed(each.bleu, 1)}`),
+      element("div", {class: "words"}, compared(each.text, sample.reference)));
   }
   return element("article", {class: "card sample"}, rows);
 }

@@ -131,10 +131,10 @@ function recipeTable(rows, differing) {
       body.push(element("tr", {class: "group"}, element("th", {scope: "colgroup", colspan: data.runs.length + 2}, group)));
     }
     const differs = several && !differing && row.differs;
-    body.push(element("tr", {class: differs ? "differs" : ""}, element("th", {scope: "row", class: "mono"}, row.name),
-      data.runs.map((run, i) => valueCell(row, i)), element("td", {class: "muted small"}, row.help)));
+    body.push(element("tr", {class: differs ? "differs" : ""}, element("th", {scope: "row", class: "mono", title: row.help}, row.name),
+      data.runs.map((run, i) => valueCell(row, i)), element("td", {class: "muted small help"}, row.help)));
   }
-  return table([th("Option"), data.runs.map((run, i) => several ? th(runName(i)) : th("Value")), th("")], body);
+  return table([th("Option"), data.runs.map((run, i) => several ? th(runName(i)) : th("Value")), th("", {class: "help"})], body);
 }
 
 function recipeSection() {
