@@ -23,7 +23,7 @@ TEST(Crc32c, IsThatOfRfc3720) {
 // The first record of every event file of TensorFlow begins with these: a length of 24, its CRC.
 TEST(Crc32c, IsMaskedAsTensorFlowDoes) {
   const std::string length("\x18\0\0\0\0\0\0\0", 8);
-  EXPECT_EQ(masked_crc32c(length), 0xFA667FA3U) << "a3 7f 66 fa";
+  EXPECT_EQ(masked_crc32c(length), 0x224B7FA3U) << "a3 7f 4b 22";
 }
 
 TEST(EventFile, HoldsWhatWasAdded) {

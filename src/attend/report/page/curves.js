@@ -55,7 +55,7 @@ function dataset(panel, kind, run) {
     hidden: curves.hiddenRuns.has(run) || curves.hiddenKinds.has(kind),
     borderDash: dashOf(run),
     borderWidth: training ? (both ? 1.25 : 1.75) : 2.5,
-    pointRadius: training ? 0 : (series.update.length > 40 ? 0 : 2.5),
+    pointRadius: training ? 0 : (series.update.length > 40 ? 0 : 3),
     pointHoverRadius: 5,
     pointHitRadius: 8,
     tension: 0,
@@ -71,8 +71,8 @@ function paint(chart) {
     const faint = each.kind === "training" && each.label.endsWith(", training");
     each.borderColor = colour + (faint ? "b0" : "");
     each.backgroundColor = colour;
-    each.pointBackgroundColor = surface;
-    each.pointBorderColor = colour;
+    each.pointBackgroundColor = colour;
+    each.pointBorderWidth = 0;
   }
   for (const scale of Object.values(chart.options.scales)) {
     scale.grid.color = grid;

@@ -33,18 +33,18 @@ function compared(text, reference) {
 function sampleCard(sample) {
   const several = data.runs.length > 1;
   const best = Math.max(...sample.translations.map(each => each.chrf));
+  const line = (role, words, score) => element("div", {class: "line"},
+    element("div", {class: "role"}, role), words, score ? element("div", {class: "score"}, score) : null);
   const rows = [
     element("div", {class: "head"}, element("span", {class: "tag"}, sample.kind), `line ${grouped(sample.line)}`),
-    element("div", {class: "role"}, "Source"), element("div", {class: "words source"}, sample.source),
-    element("div", {class: "role"}, "Reference"), element("div", {class: "words"}, sample.reference),
+    line("Source", element("div", {class: "words source"}, sample.source)),
+    line("Reference", element("div", {class: "words"}, sample.reference)),
   ];
   for (const each of sample.translations) {
     const chrf = fixed(each.chrf, 1);
-    rows.push(
-      element("div", {class: "role"}, several ? runName(each.run) : "Translation"),
-      element("div", {class: "score"}, "chrF ", several && each.chrf === best ? element("b", {}, chrf) : chrf,
-        ` · BLEU ${fixed(each.bleu, 1)}`),
-      element("div", {class: "words"}, compared(each.text, sample.reference)));
+    rows.push(line(several ? runName(each.run) : "Translation",
+      element("div", {class: "words"}, compared(each.text, sample.reference)),
+      ["chrF ", several && each.chrf === best ? element("b", {}, chrf) : chrf, ` · BLEU ${fixed(each.bleu, 1)}`]));
   }
   return element("article", {class: "card sample"}, rows);
 }

@@ -115,10 +115,13 @@ function recipeRows() {
   return [...rows.values()];
 }
 
+/// Paths break behind their slashes.
+const breakable = text => text.split(/(?<=[\/,])/).flatMap(part => [part, element("wbr")]);
+
 const valueCell = (row, run) => {
   const value = row.values[run];
   const changed = row.help !== "" && value !== undefined && value !== row.usuals[run];
-  return element("td", {class: `mono wrap${changed ? " changed" : ""}`}, value === undefined ? "–" : value || "\u00a0");
+  return element("td", {class: `mono wrap${changed ? " changed" : ""}`}, value === undefined ? "–" : value ? breakable(value) : "\u00a0");
 };
 
 function recipeTable(rows, differing) {
@@ -141,7 +144,7 @@ function recipeSection() {
   const rows = recipeRows();
   if (rows.length === 0) return null;
   for (const row of rows) {
-    row.differs = row.name !== "run" && row.name !== "tensorboard" && data.runs.some((run, i) => run.recipe.length > 0 && row.values[i] !== row.values[data.runs.findIndex(each => each.recipe.length > 0)]);
+    row.differs = !["run", "tensorboard"].includes(row.name) && !agree(row.values);
   }
   const several = data.runs.length > 1;
   const differing = rows.filter(row => row.differs);
