@@ -32,7 +32,8 @@ awk 'BEGIN {
     print line
   }
 }' >train.a
-hostile='</script><script>window.hostile = 1</script><img src=x onerror="window.hostile = 1"> {{data}}'
+hostile='</script><script>window.hostile = 1</script> {{data}}'
+hostile="$hostile <img src=x onerror='window.hostile = 1'>"
 head -n 6 train.a >valid.a
 echo "$hostile" >>valid.a
 for text in train valid; do tr '[:lower:]' '[:upper:]' <"$text.a" >"$text.b"; done
@@ -40,8 +41,8 @@ for text in train valid; do tr '[:lower:]' '[:upper:]' <"$text.a" >"$text.b"; do
 run_of() { # run_of FOLDER OPTION...
   folder=$1
   shift
-  "$attend" train --quiet --run "$folder" --preset tiny --layers 2 --d-model 32 --d-ff 64 --heads 2 \
-    --vocabulary-size 300 --batch-tokens 300 --train-source train.a --train-target train.b \
+  "$attend" train --quiet --run "$folder" --preset tiny --layers 2 --d-model 32 --d-ff 64 \
+    --heads 2 --vocabulary-size 300 --batch-tokens 300 --train-source train.a --train-target train.b \
     --valid-source valid.a --valid-target valid.b --stop-after 150u --log-every 5 \
     --validate-every 30u --warmup 20 "$@"
 }
@@ -70,7 +71,9 @@ const expect = (what, holds) => { if (!holds) problems.push("failed: " + what); 
 const canvases = [...document.querySelectorAll("canvas")];
 const pictures = () => canvases.map(canvas => canvas.toDataURL()).join();
 expect("8 charts", canvases.length === 8);
-for (const canvas of canvases) expect(canvas.getAttribute("aria-label") + " is drawn", inked(canvas) > 500);
+for (const canvas of canvases) {
+  expect(canvas.getAttribute("aria-label") + " is drawn", inked(canvas) > 500);
+}
 for (const button of document.querySelectorAll(".segments button:not([aria-pressed=true]), .key")) {
   const before = pictures();
   button.click();
@@ -88,8 +91,10 @@ for (const thumb of thumbs) {
   expect("a head is chosen", chosen || document.querySelector(".map").outerHTML !== before);
 }
 expect("9 samples or all lines", document.querySelectorAll(".sample").length === 7);
-expect("recipes that differ", [...document.querySelectorAll("tr")].some(row => row.textContent.startsWith("learning_rate0.0050.01")));
-expect("hostile text is shown", document.body.innerText.includes('<\/script><script>window.hostile = 1<\/script><img src=x'));
+const rows = [...document.querySelectorAll("tr")].map(row => row.textContent);
+expect("recipes that differ", rows.some(row => row.startsWith("learning_rate0.0050.01")));
+const hostile = "<\/script><script>window.hostile = 1<\/script> {" + "{data}} <img src=x";
+expect("hostile text is shown", document.body.innerText.includes(hostile));
 expect("hostile text is text", window.hostile === undefined && document.images.length === 0);
 expect("nothing is fetched", performance.getEntriesByType("resource").length === 0);
 expect("it fits a narrow window", document.documentElement.scrollWidth <= innerWidth);

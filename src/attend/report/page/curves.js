@@ -1,10 +1,30 @@
 // Learning curves of all runs over each other, drawn by Chart.js.
 
 const axes = {
-  update: {label: "Updates", title: "updates", text: value => `update ${grouped(value)}`, tick: compact},
-  epoch: {label: "Epochs", title: "epochs", text: value => `epoch ${fixed(value, 2)}`, tick: compact},
-  tokens: {label: "Tokens", title: "target tokens", text: value => `${grouped(value)} tokens`, tick: compact},
-  seconds: {label: "Time", title: "", text: value => duration(value * axes.seconds.unit), tick: compact},
+  update: {
+    label: "Updates",
+    title: "updates",
+    text: value => `update ${grouped(value)}`,
+    tick: compact,
+  },
+  epoch: {
+    label: "Epochs",
+    title: "epochs",
+    text: value => `epoch ${fixed(value, 2)}`,
+    tick: compact,
+  },
+  tokens: {
+    label: "Tokens",
+    title: "target tokens",
+    text: value => `${grouped(value)} tokens`,
+    tick: compact,
+  },
+  seconds: {
+    label: "Time",
+    title: "",
+    text: value => duration(value * axes.seconds.unit),
+    tick: compact,
+  },
 };
 
 const longestTime = Math.max(0, ...data.runs.map(run => run.done.seconds || 0));
@@ -13,22 +33,51 @@ axes.seconds.unit = inHours ? 3600 : 60;
 axes.seconds.title = `${inHours ? "hours" : "minutes"} of training`;
 
 const panels = [
-  {title: "Loss", unit: "nats a token", training: "loss", validation: "loss", text: value => fixed(value, 3)},
-  {title: "Perplexity", unit: "logarithmic", training: "perplexity", validation: "perplexity",
-    logarithmic: true, text: short},
+  {
+    title: "Loss",
+    unit: "nats a token",
+    training: "loss",
+    validation: "loss",
+    text: value => fixed(value, 3),
+  },
+  {
+    title: "Perplexity",
+    unit: "logarithmic",
+    training: "perplexity",
+    validation: "perplexity",
+    logarithmic: true,
+    text: short,
+  },
   {title: "BLEU", unit: "validation text", validation: "bleu", text: value => fixed(value, 2)},
   {title: "chrF2", unit: "validation text", validation: "chrf", text: value => fixed(value, 2)},
-  {title: "Accuracy", unit: "% of target tokens", validation: "accuracy", text: value => `${fixed(value, 2)} %`},
+  {
+    title: "Accuracy",
+    unit: "% of target tokens",
+    validation: "accuracy",
+    text: value => `${fixed(value, 2)} %`,
+  },
   {title: "Learning rate", unit: "", training: "learning_rate", text: short},
   {title: "Gradient norm", unit: "before clipping", training: "gradient_norm", text: short},
-  {title: "Speed", unit: "target tokens a second", training: "tokens_per_second", text: grouped, fromZero: true},
+  {
+    title: "Speed",
+    unit: "target tokens a second",
+    training: "tokens_per_second",
+    text: grouped,
+    fromZero: true,
+  },
 ];
 
-const curves = {axis: "update", waiting: [], charts: [], hiddenRuns: new Set(), hiddenKinds: new Set()};
+const curves = {
+  axis: "update",
+  waiting: [],
+  charts: [],
+  hiddenRuns: new Set(),
+  hiddenKinds: new Set(),
+};
 
 function pointsOf(series, name) {
   const unit = axes[curves.axis].unit || 1;
-  const x = series[curves.axis].map(value => isNumber(value) ? value / unit : value);
+  const x = series[curves.axis].map(value => (isNumber(value) ? value / unit : value));
   const points = [];
   for (let i = 0; i < x.length; ++i) {
     if (isNumber(x[i]) && isNumber(series[name][i])) points.push({x: x[i], y: series[name][i]});
@@ -38,8 +87,15 @@ function pointsOf(series, name) {
 
 /// The same for all panels, so that what stands above each other belongs together.
 function lastX() {
-  const done = data.runs.map(run => ({update: run.done.updates, epoch: run.done.epochs, tokens: run.done.tokens,
-    seconds: run.done.seconds})[curves.axis] / (axes[curves.axis].unit || 1));
+  const done = data.runs.map(
+    run =>
+      ({
+        update: run.done.updates,
+        epoch: run.done.epochs,
+        tokens: run.done.tokens,
+        seconds: run.done.seconds,
+      })[curves.axis] / (axes[curves.axis].unit || 1),
+  );
   return Math.max(0, ...done.filter(isNumber));
 }
 
@@ -55,7 +111,7 @@ function dataset(panel, kind, run) {
     hidden: curves.hiddenRuns.has(run) || curves.hiddenKinds.has(kind),
     borderDash: dashOf(run),
     borderWidth: training ? (both ? 1.25 : 1.75) : 2.5,
-    pointRadius: training ? 0 : (series.update.length > 40 ? 0 : 3),
+    pointRadius: training ? 0 : series.update.length > 40 ? 0 : 3,
     pointHoverRadius: 5,
     pointHitRadius: 8,
     tension: 0,
@@ -65,7 +121,9 @@ function dataset(panel, kind, run) {
 
 /// Light and dark come from the style sheet; a canvas has to be told.
 function paint(chart) {
-  const text = styleValue("--muted"), grid = styleValue("--grid"), surface = styleValue("--surface");
+  const text = styleValue("--muted"),
+    grid = styleValue("--grid"),
+    surface = styleValue("--surface");
   for (const each of chart.data.datasets) {
     const colour = styleValue(colourOf(each.run));
     const faint = each.kind === "training" && each.label.endsWith(", training");
@@ -80,7 +138,9 @@ function paint(chart) {
     scale.title.color = text;
   }
   Object.assign(chart.options.plugins.tooltip, {
-    backgroundColor: surface, borderColor: styleValue("--line"), titleColor: text,
+    backgroundColor: surface,
+    borderColor: styleValue("--line"),
+    titleColor: text,
     bodyColor: styleValue("--text"),
   });
 }
@@ -97,20 +157,35 @@ function optionsOf(panel) {
     plugins: {
       legend: {display: false},
       tooltip: {
-        borderWidth: 1, padding: 10, boxWidth: 10, boxHeight: 10, usePointStyle: false,
+        borderWidth: 1,
+        padding: 10,
+        boxWidth: 10,
+        boxHeight: 10,
+        usePointStyle: false,
         itemSort: (a, b) => a.dataset.run - b.dataset.run || a.dataset.order - b.dataset.order,
         callbacks: {
-          title: items => items.length ? axes[curves.axis].text(items[0].parsed.x) : "",
+          title: items => (items.length ? axes[curves.axis].text(items[0].parsed.x) : ""),
           label: item => ` ${item.dataset.label}: ${panel.text(item.parsed.y)}`,
         },
       },
     },
     scales: {
-      x: {type: "linear", min: 0, suggestedMax: lastX(), grid: {drawBorder: false}, title: {display: true, text: axes[curves.axis].title},
-        ticks: {maxRotation: 0, maxTicksLimit: 7, callback: value => axes[curves.axis].tick(value)}},
-      y: {type: panel.logarithmic ? "logarithmic" : "linear", beginAtZero: Boolean(panel.fromZero),
-        grace: panel.logarithmic ? 0 : "4%", grid: {drawBorder: false}, title: {display: false},
-        ticks: {maxTicksLimit: 6, callback: value => tick(value)}},
+      x: {
+        type: "linear",
+        min: 0,
+        suggestedMax: lastX(),
+        grid: {drawBorder: false},
+        title: {display: true, text: axes[curves.axis].title},
+        ticks: {maxRotation: 0, maxTicksLimit: 7, callback: value => axes[curves.axis].tick(value)},
+      },
+      y: {
+        type: panel.logarithmic ? "logarithmic" : "linear",
+        beginAtZero: Boolean(panel.fromZero),
+        grace: panel.logarithmic ? 0 : "4%",
+        grid: {drawBorder: false},
+        title: {display: false},
+        ticks: {maxTicksLimit: 6, callback: value => tick(value)},
+      },
     },
   };
 }
@@ -123,7 +198,10 @@ function chartCard(panel) {
     }
   }
   if (datasets.every(each => each.data.length === 0)) return null;
-  const canvas = element("canvas", {role: "img", "aria-label": `${panel.title} of ${data.runs.map(run => run.name).join(", ")}`});
+  const canvas = element("canvas", {
+    role: "img",
+    "aria-label": `${panel.title} of ${data.runs.map(run => run.name).join(", ")}`,
+  });
   curves.waiting.push(() => {
     const chart = new Chart(canvas, {type: "line", data: {datasets}, options: optionsOf(panel)});
     chart.panel = panel;
@@ -131,9 +209,12 @@ function chartCard(panel) {
     chart.update("none");
     curves.charts.push(chart);
   });
-  return element("section", {class: "card chart"},
+  return element(
+    "section",
+    {class: "card chart"},
     element("h3", {}, panel.title, panel.unit ? element("span", {}, panel.unit) : null),
-    element("div", {class: "plot"}, canvas));
+    element("div", {class: "plot"}, canvas),
+  );
 }
 
 /// Canvases have a size once they stand on the page.
@@ -156,51 +237,84 @@ function redraw() {
 
 /// A key of the legend that shows and hides what it names.
 function legendKey(hidden, value, ...content) {
-  return element("button", {
-    type: "button",
-    class: "key",
-    "aria-pressed": "true",
-    onclick: event => {
-      const shown = hidden.delete(value) || !hidden.add(value);
-      event.currentTarget.setAttribute("aria-pressed", String(shown));
-      redraw();
+  return element(
+    "button",
+    {
+      type: "button",
+      class: "key",
+      "aria-pressed": "true",
+      onclick: event => {
+        const shown = hidden.delete(value) || !hidden.add(value);
+        event.currentTarget.setAttribute("aria-pressed", String(shown));
+        redraw();
+      },
     },
-  }, content);
+    content,
+  );
 }
 
 function legend() {
-  const runs = data.runs.length > 1
-    ? data.runs.map((run, i) => legendKey(curves.hiddenRuns, i, swatch(i), run.name)) : [];
-  return element("div", {class: "legend"}, runs,
+  const runs =
+    data.runs.length > 1
+      ? data.runs.map((run, i) => legendKey(curves.hiddenRuns, i, swatch(i), run.name))
+      : [];
+  return element(
+    "div",
+    {class: "legend"},
+    runs,
     legendKey(curves.hiddenKinds, "training", element("span", {class: "stroke thin"}), "Training"),
-    legendKey(curves.hiddenKinds, "validation", element("span", {class: "stroke"}), "Validation"));
+    legendKey(curves.hiddenKinds, "validation", element("span", {class: "stroke"}), "Validation"),
+  );
 }
 
 function smoothingNote() {
-  const smoothing = data.runs.map(run => (run.recipe.find(each => each.name === "label_smoothing") || {}).value);
+  const smoothing = data.runs.map(
+    run => (run.recipe.find(each => each.name === "label_smoothing") || {}).value,
+  );
   return smoothing.some(value => Number(value) > 0)
-    ? "The training loss includes label smoothing, and dropout is on; validation has neither. Perplexity has no smoothing on either side." : "";
+    ? "The training loss includes label smoothing, and dropout is on; validation has neither. " +
+        "Perplexity has no smoothing on either side."
+    : "";
 }
 
 function mergedNote() {
-  return data.runs.filter(run => run.training.merged > 1).map(run =>
-    `Of ${run.name}, ${grouped(run.training.points)} points were logged; every ${run.training.merged} are drawn as one.`).join(" ");
+  return data.runs
+    .filter(run => run.training.merged > 1)
+    .map(
+      run =>
+        `Of ${run.name}, ${grouped(run.training.points)} points were logged; ` +
+        `every ${run.training.merged} are drawn as one.`,
+    )
+    .join(" ");
 }
 
 function curvesSection() {
   const cards = panels.map(chartCard).filter(Boolean);
   if (cards.length === 0) return null;
   const names = Object.entries(axes).map(([name, axis]) => [name, axis.label]);
-  return element("section", {},
+  return element(
+    "section",
+    {},
     element("h2", {}, "Learning curves"),
     element("p", {class: "lead small"}, [smoothingNote(), mergedNote()].filter(Boolean).join(" ")),
-    element("div", {class: "controls sticky"},
-      segments("Horizontal axis", names, curves.axis, name => { curves.axis = name; redraw(); }), legend()),
-    element("div", {class: "charts"}, cards));
+    element(
+      "div",
+      {class: "controls sticky"},
+      segments("Horizontal axis", names, curves.axis, name => {
+        curves.axis = name;
+        redraw();
+      }),
+      legend(),
+    ),
+    element("div", {class: "charts"}, cards),
+  );
 }
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 for (const event of ["beforeprint", "afterprint"]) {
-  addEventListener(event, () => { for (const chart of curves.charts) chart.resize(); redraw(); });
+  addEventListener(event, () => {
+    for (const chart of curves.charts) chart.resize();
+    redraw();
+  });
 }
 matchMedia("print").addEventListener("change", redraw);

@@ -14,7 +14,8 @@ function svg(name, attributes, ...children) {
 function fill(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes || {})) {
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value);
+    else if (value !== null && value !== undefined && value !== false)
+      node.setAttribute(key, value);
   }
   for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined) node.append(child);
@@ -36,25 +37,41 @@ function swatch(run) {
 }
 
 function runName(run) {
-  return element("span", {class: "run-name", title: data.runs[run].folder}, swatch(run), data.runs[run].name);
+  return element(
+    "span",
+    {class: "run-name", title: data.runs[run].folder},
+    swatch(run),
+    data.runs[run].name,
+  );
 }
 
 /// A row of buttons of which one is pressed. choices: [[value, label], …]
 function segments(label, choices, chosen, onChoice) {
-  const buttons = choices.map(([value, text]) => element("button", {
-    type: "button",
-    "aria-pressed": String(value === chosen),
-    onclick: event => {
-      for (const each of buttons) each.setAttribute("aria-pressed", String(each === event.currentTarget));
-      onChoice(value);
-    },
-  }, text));
+  const buttons = choices.map(([value, text]) =>
+    element(
+      "button",
+      {
+        type: "button",
+        "aria-pressed": String(value === chosen),
+        onclick: event => {
+          for (const each of buttons)
+            each.setAttribute("aria-pressed", String(each === event.currentTarget));
+          onChoice(value);
+        },
+      },
+      text,
+    ),
+  );
   return element("div", {class: "segments", role: "group", "aria-label": label}, buttons);
 }
 
 function selectField(label, choices, onChoice) {
   const options = choices.map(([value, text]) => element("option", {value}, text));
-  const select = element("select", {onchange: event => onChoice(event.currentTarget.value)}, options);
+  const select = element(
+    "select",
+    {onchange: event => onChoice(event.currentTarget.value)},
+    options,
+  );
   return element("label", {class: "field"}, label, select);
 }
 
@@ -67,7 +84,11 @@ function grouped(value) {
 
 /// 1.2M, 340k: for axes.
 function compact(value) {
-  for (const [size, suffix] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+  for (const [size, suffix] of [
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e3, "k"],
+  ]) {
     if (Math.abs(value) >= size) return `${Number((value / size).toPrecision(4))}${suffix}`;
   }
   return String(Number(value.toPrecision(4)));
@@ -80,7 +101,11 @@ function fixed(value, digits) {
 /// Four digits that count.
 function short(value) {
   if (!isNumber(value)) return "–";
-  if (value !== 0 && Math.abs(value) < 1e-3) return value.toExponential(2).replace("e-", "·10⁻").replace(/⁻(\d+)$/, (_, n) => "⁻" + [...n].map(d => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]).join(""));
+  if (value !== 0 && Math.abs(value) < 1e-3)
+    return value
+      .toExponential(2)
+      .replace("e-", "·10⁻")
+      .replace(/⁻(\d+)$/, (_, n) => "⁻" + [...n].map(d => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]).join(""));
   return String(Number(value.toPrecision(4)));
 }
 
@@ -95,7 +120,11 @@ function duration(seconds) {
 
 function bytes(count) {
   if (!isNumber(count)) return "–";
-  for (const [size, unit] of [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]) {
+  for (const [size, unit] of [
+    [2 ** 30, "GiB"],
+    [2 ** 20, "MiB"],
+    [2 ** 10, "KiB"],
+  ]) {
     if (count >= size) return `${(count / size).toFixed(1)} ${unit}`;
   }
   return `${count} B`;
