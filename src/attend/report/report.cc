@@ -194,16 +194,17 @@ void ReportOptions::validate() const {
 }
 
 std::vector<std::string> names_of(const std::vector<Path>& folders) {
+  std::vector<Path> paths;
   std::vector<std::string> names;
-  std::multiset<std::string> counts;
   for (const Path& folder : folders) {
-    Path path = folder.lexically_normal();
+    Path path = std::filesystem::absolute(folder).lexically_normal();
     if (!path.has_filename()) path = path.parent_path();  // "run/"
     names.push_back(path.filename().string());
-    counts.insert(names.back());
+    paths.push_back(std::move(path));
   }
+  const std::multiset<std::string> all(names.begin(), names.end());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (counts.count(names[i]) > 1 || names[i].empty()) names[i] = folders[i].string();
+    if (all.count(names[i]) > 1 || names[i].empty()) names[i] = paths[i].string();
   }
   return names;
 }

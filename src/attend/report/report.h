@@ -49,7 +49,7 @@ struct ReportOptions {
 /// lacks, the page says so. Throws Error where a folder is no run's, and for the test text.
 std::string make_report(const std::vector<ReportedRun>& runs, const ReportOptions& options);
 
-/// What to call runs: the last part of each one's folder, or the whole of it where two are the
+/// What to call runs: the last part of each one's folder, or its absolute path where two have the
 /// same.
 std::vector<std::string> names_of(const std::vector<Path>& folders);
 
