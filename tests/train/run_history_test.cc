@@ -54,7 +54,7 @@ TEST(RunHistory, IsWhatARunLogged) {
   EXPECT_NE(found.best_validation(), nullptr);
   EXPECT_EQ(found.pairs, TrainingFolder::kPairs);
   EXPECT_GT(found.weights, 0);
-  EXPECT_EQ(found.data["pairs_kept"], TrainingFolder::kPairs);
+  EXPECT_EQ(found.data.at("pairs_kept"), TrainingFolder::kPairs);
   EXPECT_NE(found.finished, "");
   EXPECT_EQ(found.unreadable_lines, 0);
   EXPECT_EQ(found.done().updates, 30);
