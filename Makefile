@@ -33,6 +33,8 @@ lint:
 
 check-all: test test-threads lint demo
 	scripts/test-docs.sh
+	@scripts/install-deps.sh browser
+	scripts/test-report.sh
 
 bench:
 	@scripts/bench.sh $(BENCH)

@@ -11,5 +11,11 @@ find_package(CLI11 REQUIRED)
 find_package(ZLIB REQUIRED)
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
+# What the report's curves are drawn with; it goes into the command, and from there into each page.
+find_file(ATTEND_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH)
+if(NOT ATTEND_CHART_JS)
+  message(FATAL_ERROR "chart.min.js (Chart.js 3) is not in /usr/share/javascript/chart.js: install "
+                      "libjs-chart.js, or name the file with -DATTEND_CHART_JS=FILE")
+endif()
 pkg_check_modules(mpi IMPORTED_TARGET mpi-c)  # several machines; without it attend trains on one
 pkg_check_modules(icu REQUIRED IMPORTED_TARGET icu-uc)  # Unicode's classes and case maps

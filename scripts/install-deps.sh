@@ -1,25 +1,28 @@
 #!/bin/sh
 # Installs the Debian packages that attend is built from.
 #
-#   scripts/install-deps.sh [dev] [peers]
+#   scripts/install-deps.sh [dev] [browser] [peers]
 #
 # Without arguments: what building and testing need. `dev` adds the formatter and the linters,
-# `peers` what the benchmarks of other programs need: PyTorch, and OpenBLAS, since PyTorch computes
-# float32 products with whatever BLAS is there, and Debian's default is many times slower. Nothing
-# is done where all packages are there; who may not install is told the command to run.
+# `browser` what reports are tested in, `peers` what the benchmarks of other programs need: PyTorch,
+# and OpenBLAS, since PyTorch computes float32 products with whatever BLAS is there, and Debian's
+# default is many times slower. Nothing is done where all packages are there; who may not install is
+# told the command to run.
 set -eu
 
 packages="g++ make cmake ninja-build pkg-config ccache
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev libsentencepiece-dev libicu-dev zlib1g-dev
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
+  libjs-chart.js
   libopenmpi-dev openmpi-bin libmecab2 mecab-ipadic-utf8
   libgtest-dev libgmock-dev libbenchmark-dev"
 for group in "$@"; do
   case $group in
     dev) packages="$packages clang-format clang-tidy shellcheck" ;;
+    browser) packages="$packages chromium" ;;
     peers) packages="$packages python3-torch libopenblas0-openmp" ;;
     *)
-      echo "$0: unknown group '$group': there are dev and peers" >&2
+      echo "$0: unknown group '$group': there are dev, browser and peers" >&2
       exit 2
       ;;
   esac

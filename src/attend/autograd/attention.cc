@@ -121,16 +121,13 @@ Tensor cross_attention_weights(Context& context, const AttentionSettings& settin
   const ProfileScope scope("attention weights");
   const AttentionShape shape = shape_of(settings, {});
   const Slices in = slice_cross(settings, q.value(), kv.value());
-  const int64_t count = count_weights(shape);
-  const Tensor weights = context.tensor({count}, DType::kFloat32);
-  const Tensor mean = context.tensor({count / settings.heads}, DType::kFloat32);
+  const Tensor weights = context.tensor({count_weights(shape)}, DType::kFloat32);
   if (settings.score_vector == nullptr) {
     attention_weights(shape, in.q, in.k, weights);
   } else {
     additive_attention_weights(shape, in.q, in.k, settings.score_vector->master, weights);
   }
-  mean_over_heads(shape, weights, mean);
-  return mean;
+  return weights;
 }
 
 void rotate(Context& context, const Variable& x,

@@ -67,8 +67,8 @@ Variable self_attention(Context& context, const AttentionSettings& settings, con
 Variable cross_attention(Context& context, const AttentionSettings& settings, const Variable& q,
                          const Variable& kv);
 
-/// What cross_attention weighs by, mean over heads: float32, [queries, keys] of each sequence, one
-/// after the other. No gradients.
+/// What cross_attention weighs by: float32, [heads, queries, keys] of each sequence, one after the
+/// other. No gradients.
 Tensor cross_attention_weights(Context& context, const AttentionSettings& settings,
                                const Variable& q, const Variable& kv);
 

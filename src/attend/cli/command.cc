@@ -113,6 +113,7 @@ std::vector<std::unique_ptr<Command>> make_commands() {
   commands.push_back(make_convert_command());
   commands.push_back(make_shortlist_command());
   commands.push_back(make_inspect_command());
+  commands.push_back(make_report_command());
   commands.push_back(make_bench_train_command());
   commands.push_back(make_bench_translate_command());
   commands.push_back(make_bench_kernels_command());

@@ -57,6 +57,7 @@ std::unique_ptr<Command> make_average_command();
 std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_shortlist_command();
 std::unique_ptr<Command> make_inspect_command();
+std::unique_ptr<Command> make_report_command();
 std::unique_ptr<Command> make_bench_train_command();
 std::unique_ptr<Command> make_bench_translate_command();
 std::unique_ptr<Command> make_bench_kernels_command();

@@ -44,24 +44,27 @@ std::string scalar(const std::string& text, bool quoted) {
 }  // namespace
 
 Assignments assignments_of(const YAML::Node& root, const std::string& name,
-                           const OptionSet& options) {
+                           const OptionSet* options) {
   Assignments assignments;
   if (root.IsNull()) return assignments;
   if (!root.IsMap()) {
     fail_usage("{}: expected lines of the form \"option: value\"", place(name, root.Mark()));
   }
-  std::set<const Option*> seen;
+  std::set<std::string> seen;
   for (const auto& entry : root) {
     const std::string where = place(name, entry.first.Mark());
     if (!entry.first.IsScalar()) fail_usage("{}: expected the name of an option", where);
-    const std::string& key = entry.first.Scalar();
-    const Option* const option = options.find(key);
-    if (!option) {
-      fail_usage("{}: there is no option \"{}\"{}", where, key, options.suggestion(key));
+    std::string key = entry.first.Scalar();
+    if (options != nullptr) {
+      const Option* const option = options->find(key);
+      if (!option) {
+        fail_usage("{}: there is no option \"{}\"{}", where, key, options->suggestion(key));
+      }
+      key = option->name;
     }
-    if (!seen.insert(option).second) fail_usage("{}: {} is given twice", where, option->name);
-    const std::string origin = where + ": " + option->name;
-    assignments.push_back({option->name, values_of(entry.second, origin), origin});
+    if (!seen.insert(key).second) fail_usage("{}: {} is given twice", where, key);
+    const std::string origin = where + ": " + key;
+    assignments.push_back({key, values_of(entry.second, origin), origin});
   }
   return assignments;
 }
@@ -80,7 +83,11 @@ YAML::Node document_of(const std::string& text, const std::string& name) {
 
 Assignments parse_config(const std::string& text, const std::string& name,
                          const OptionSet& options) {
-  return assignments_of(document_of(text, name), name, options);
+  return assignments_of(document_of(text, name), name, &options);
+}
+
+Assignments parse_any_config(const std::string& text, const std::string& name) {
+  return assignments_of(document_of(text, name), name, nullptr);
 }
 
 std::string read_config_text(const std::string& path, std::string_view option) {

@@ -20,11 +20,14 @@ Assignments read_config(const std::string& path, const OptionSet& options);
 Assignments parse_config(const std::string& text, const std::string& name,
                          const OptionSet& options);
 
+/// The same from YAML text of any version of attend: any name is an option's.
+Assignments parse_any_config(const std::string& text, const std::string& name);
+
 /// The one document of a YAML text, null where it is empty. Throws UsageError.
 YAML::Node document_of(const std::string& text, const std::string& name);
-/// parse_config of a part of a document.
+/// parse_config of a part of a document; options: those that there are, null for any.
 Assignments assignments_of(const YAML::Node& root, const std::string& name,
-                           const OptionSet& options);
+                           const OptionSet* options);
 /// A configuration file as text. Throws UsageError beginning with `option`, which names it.
 std::string read_config_text(const std::string& path, std::string_view option);
 

@@ -50,7 +50,7 @@ class SweepReader {
     check_keys(root);
     if (const YAML::Node config = root["config"]) sources_.push_back(recipe(config));
     if (const YAML::Node base = root["base"]) {
-      sources_.push_back(assignments_of(base, path_, names_));
+      sources_.push_back(assignments_of(base, path_, &names_));
       refuse_run(sources_.back());
     }
     sources_.push_back(given);
@@ -104,7 +104,7 @@ class SweepReader {
     }
     SweepRow& row = rows_.emplace_back();
     row.name = key.Scalar();
-    row.changes = assignments_of(value, path_, names_);
+    row.changes = assignments_of(value, path_, &names_);
     refuse_run(row.changes);
     row.differs = describe(row.changes);
     define_train_options(row.options, row.train);

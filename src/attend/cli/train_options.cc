@@ -154,6 +154,11 @@ void define_run(OptionSet& options, TrainOptions& train) {
       .changeable();
   options.add("stop_after", train.stop_after, "When to stop").changeable();
   options.add("log_every", train.log_every, "Updates between lines of the log").changeable();
+  options
+      .add("tensorboard", train.tensorboard,
+           "Also write the log's figures to event files for TensorBoard, into this folder")
+      .metavar("DIR")
+      .changeable();
   options.add("seed", train.seed, "Of all random numbers: same seed, same model");
   options
       .add("workers", train.workers,

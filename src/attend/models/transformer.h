@@ -22,8 +22,8 @@ struct TokenBatch {
 /// Asks a decoder pass what it attended to.
 struct AttentionProbe {
   int64_t layer = 0;  ///< of the decoder, from 0
-  /// Becomes the encoder–decoder attention, mean over heads: float32, [target tokens, source
-  /// tokens] of each sequence, one after the other; each row adds up to 1.
+  /// Becomes the encoder–decoder attention: float32, [heads, target tokens, source tokens] of each
+  /// sequence, one after the other; each row adds up to 1.
   Tensor weights;
 };
 

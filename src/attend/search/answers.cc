@@ -35,15 +35,6 @@ ForcedPass AnswerMaker::pass(bool log_probs) const {
   return {.log_probs = log_probs, .attention_layer = details_.need_attention() ? layer_ : -1};
 }
 
-std::vector<std::string> AnswerMaker::pieces_of(const Tokenizer& tokenizer,
-                                                const std::vector<int32_t>& tokens) const {
-  std::vector<std::string> pieces;
-  pieces.reserve(tokens.size() + 1);
-  for (const int32_t token : tokens) pieces.push_back(tokenizer.piece(token));
-  pieces.push_back(tokenizer.piece(tokenizer.eos_id()));
-  return pieces;
-}
-
 void AnswerMaker::add_details(const TokenPair& pair, PairScores scores, Answer& answer) const {
   Alternative& alternative = answer.alternative;
   if (details_.tokens || details_.attention) {

@@ -38,8 +38,6 @@ class AnswerMaker {
   void add_details(const TokenPair& pair, PairScores scores, Answer& answer) const;
 
  private:
-  std::vector<std::string> pieces_of(const Tokenizer& tokenizer,
-                                     const std::vector<int32_t>& tokens) const;
   std::vector<PairScores> attend(const std::vector<TokenPair>& pairs) const;
 
   std::shared_ptr<const Transformer> model_;

@@ -6,6 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/profile.h"
+#include "attend/kernels/attention.h"
 #include "attend/kernels/softmax.h"
 
 namespace attend {
@@ -69,11 +70,12 @@ void add_log_probs(const Transformer& model, Context& context, const Tensor& hid
   }
 }
 
-void add_attention(const Tensor& weights, std::span<const TokenPair> pairs,
+/// weights: [heads, target tokens, source tokens] of each pair; with `heads` 1, a mean over them.
+void add_attention(const Tensor& weights, std::size_t heads, std::span<const TokenPair> pairs,
                    std::vector<PairScores>& results) {
   const float* next = weights.data<float>();
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    for (std::size_t row = 0; row <= pairs[i].target.size(); ++row) {
+    for (std::size_t row = 0; row < heads * (pairs[i].target.size() + 1); ++row) {
       const float* end = next + pairs[i].source.size() + 1;
       results[i].attention.emplace_back(next, end);
       next = end;
@@ -107,10 +109,23 @@ std::vector<PairScores> score_pairs(const Transformer& model, Context& context,
                        .attention = {}});
   }
   const EncoderOutput memory = model.encode(context, std::move(sources).batch());
+  const TokenBatch input = std::move(inputs).batch();
   AttentionProbe probe{.layer = pass.attention_layer, .weights = {}};
-  const Tensor hidden = model.decode(context, std::move(inputs).batch(), memory, &probe).value();
+  const Tensor hidden = model.decode(context, input, memory, &probe).value();
   if (pass.log_probs) add_log_probs(model, context, hidden, targets, results);
-  if (pass.attention_layer >= 0) add_attention(probe.weights, pairs, results);
+  if (pass.attention_layer < 0) return results;
+  const int64_t heads = model.config().heads;
+  if (pass.each_head) {
+    add_attention(probe.weights, static_cast<std::size_t>(heads), pairs, results);
+  } else {
+    const Tensor mean = context.tensor({probe.weights.count() / heads}, DType::kFloat32);
+    mean_over_heads({.heads = heads,
+                     .query_offsets = *input.offsets,
+                     .key_offsets = *memory.offsets,
+                     .dropout = {}},
+                    probe.weights, mean);
+    add_attention(mean, 1, pairs, results);
+  }
   return results;
 }
 

@@ -22,6 +22,7 @@ int64_t score_cost(const TokenPair& pair);
 struct ForcedPass {
   bool log_probs = true;
   int64_t attention_layer = -1;  ///< of the decoder, from 0; -1: no attention
+  bool each_head = false;        ///< the attention of each head, not their mean
 };
 
 /// What a pass says of a pair; a number or row for each token of its target and the end of sentence
@@ -30,7 +31,8 @@ struct PairScores {
   /// log P of each, given the source and the target tokens before it, nats.
   std::vector<float> log_probs;
   /// What the decoder attended to when it put each out, mean over heads: a weight for each source
-  /// token and the source's end of sentence, 1 in all.
+  /// token and the source's end of sentence, 1 in all. Of each head, all rows of the first head,
+  /// then those of the second, and so on.
   std::vector<std::vector<float>> attention;
 };
 

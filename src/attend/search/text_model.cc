@@ -34,6 +34,14 @@ SearchTokens search_tokens(const Tokenizer& source, const Tokenizer& target) {
           .suppressed = {target.unk_id()}};
 }
 
+std::vector<std::string> pieces_of(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
+  std::vector<std::string> pieces;
+  pieces.reserve(tokens.size() + 1);
+  for (const int32_t token : tokens) pieces.push_back(tokenizer.piece(token));
+  pieces.push_back(tokenizer.piece(tokenizer.eos_id()));
+  return pieces;
+}
+
 void check_workers(int64_t workers) {
   if (workers >= 0 && workers <= kMostWorkers) return;
   fail_usage("workers: found {}, expected a whole number from 0, one a core, to {}", workers,

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "attend/models/config.h"
 #include "attend/search/hypothesis.h"
@@ -14,6 +17,9 @@ class Tokenizer;  // data/tokenizer.h
 void check_fit(const TransformerConfig& config, const Tokenizer& source, const Tokenizer& target);
 
 SearchTokens search_tokens(const Tokenizer& source, const Tokenizer& target);
+
+/// The tokens as the tokenizer spells them, and the end of sentence.
+std::vector<std::string> pieces_of(const Tokenizer& tokenizer, std::span<const int32_t> tokens);
 
 /// Throws UsageError unless `workers` is a number that a job can be asked for; 0 is one a core.
 void check_workers(int64_t workers);

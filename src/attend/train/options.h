@@ -119,6 +119,7 @@ struct TrainOptions {
   TrainLimit validate_every = {.updates = 1000};
   TrainLimit checkpoint_every = {.updates = 1000};
   int64_t log_every = 50;    ///< updates
+  std::string tensorboard;   ///< a folder for TensorBoard's event files; empty: none
   int64_t keep_last = 3;     ///< checkpoints
   int64_t average_last = 0;  ///< at the end, average this many last checkpoints; 0: do not
   ValidationMetric validation_metric = ValidationMetric::kBleu;

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 namespace attend {
 namespace {
 
@@ -77,7 +79,12 @@ void HistoryReader::take_start(const Json& line) {
   history.skipped_updates = 0;
   history.pairs = whole(line, "pairs");
   history.weights = whole(line, "weights");
-  if (const auto data = line.find("data"); data != line.end()) history.data = *data;
+  history.data.clear();
+  const auto data = line.find("data");
+  if (data == line.end() || !data->is_object()) return;
+  for (const auto& [reason, count] : data->items()) {
+    if (count.is_number()) history.data[reason] = whole(*data, reason.c_str());
+  }
 }
 
 void HistoryReader::take_training(const Json& line, double time) {
@@ -92,7 +99,7 @@ void HistoryReader::take_training(const Json& line, double time) {
   history.skipped_updates = progress.skipped_updates = whole(line, "skipped_updates");
   progress.peak_resident_bytes = whole(line, "peak_resident_bytes");
   cut_after(history.training, progress.done.updates - 1);
-  history.training.push_back(std::move(entry));
+  history.training.push_back(entry);
 }
 
 void HistoryReader::take_validation(const Json& line, double time) {
@@ -105,7 +112,7 @@ void HistoryReader::take_validation(const Json& line, double time) {
   const auto best = line.find("best");
   entry.best = best != line.end() && best->is_boolean() && best->get<bool>();
   cut_after(history.validations, entry.done.updates - 1);
-  history.validations.push_back(std::move(entry));
+  history.validations.push_back(entry);
 }
 
 bool HistoryReader::take(const std::string& line_text) {

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "attend/data/text.h"
 #include "attend/train/progress.h"
@@ -28,7 +27,7 @@ struct RunHistory {
   std::vector<Validation> validations;  ///< updates ascend
   int64_t pairs = 0;                    ///< of training; 0: not known
   int64_t weights = 0;                  ///< of the model; 0: not known
-  nlohmann::ordered_json data;          ///< what was left out of the training text, and why
+  std::map<std::string, int64_t> data;  ///< pairs read, kept and left out, by reason
   int64_t resumes = 0;
   int64_t skipped_updates = 0;
   int64_t unreadable_lines = 0;  ///< save a last one that is cut off, as a killed process leaves it

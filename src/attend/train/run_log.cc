@@ -20,6 +20,11 @@ nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
+/// Seconds since 1970.
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 std::string_view prefix_of(spdlog::level::level_enum level) {
   if (level >= spdlog::level::err) return "error: ";
   return level == spdlog::level::warn ? "warning: " : "";
@@ -57,19 +62,24 @@ RunLog::~RunLog() { std::erase(logger().sinks(), text_); }
 void RunLog::note(const std::string& text) { text_->log({"attend", spdlog::level::info, text}); }
 
 void RunLog::write(const char* event, const nlohmann::ordered_json& fields) {
-  const double time =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  nlohmann::ordered_json line{{"event", event}, {"time", time}};
+  nlohmann::ordered_json line{{"event", event}, {"time", now()}};
   line.update(fields);
   jsonl_.add(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-  warn_once(jsonl_, warned_jsonl_);
-  warn_once(text_->file(), warned_text_);
+  warn_once(jsonl_.path(), jsonl_.problem(), warned_jsonl_);
+  warn_once(text_->file().path(), text_->file().problem(), warned_text_);
+  if (tensorboard_ == nullptr) return;
+  const EventFile& events = tensorboard_->file();
+  warn_once(events.path(), events.problem(), warned_tensorboard_);
 }
 
-void RunLog::warn_once(const LineFile& file, bool& warned) const {
-  if (file.problem() == 0 || std::exchange(warned, true)) return;
-  logger().warn("{} cannot be written ({}); training goes on without it", file.path().string(),
-                std::generic_category().message(file.problem()));
+void RunLog::open_tensorboard(const Path& folder, int64_t updates) {
+  tensorboard_ = std::make_unique<TensorboardLog>(folder, now(), updates);
+}
+
+void RunLog::warn_once(const Path& path, int problem, bool& warned) const {
+  if (problem == 0 || std::exchange(warned, true)) return;
+  logger().warn("{} cannot be written ({}); training goes on without it", path.string(),
+                std::generic_category().message(problem));
 }
 
 void RunLog::failure(const std::string& message) {
@@ -78,6 +88,7 @@ void RunLog::failure(const std::string& message) {
 }
 
 void RunLog::progress(const TrainProgress& progress) {
+  if (tensorboard_ != nullptr) tensorboard_->progress(now(), progress);
   nlohmann::ordered_json fields{{"update", progress.done.updates},
                                 {"epoch", progress.done.epochs},
                                 {"target_tokens", progress.done.tokens},
@@ -101,6 +112,7 @@ void RunLog::validation(const TrainingAmount& done, const ValidationScores& scor
                                 {"loss", number(scores.loss)},
                                 {"perplexity", number(scores.perplexity)},
                                 {"accuracy", number(scores.accuracy)}};
+  if (tensorboard_ != nullptr) tensorboard_->validation(now(), done, scores);
   if (scores.bleu) fields["bleu"] = *scores.bleu;
   if (scores.chrf) fields["chrf"] = *scores.chrf;
   fields["best"] = best;

@@ -9,6 +9,7 @@
 #include "attend/base/profile.h"
 #include "attend/train/line_file.h"
 #include "attend/train/progress.h"
+#include "attend/train/tensorboard_log.h"
 
 namespace attend {
 
@@ -23,6 +24,9 @@ class RunLog {
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
 
+  /// From now on TensorBoard gets the figures, too, of what comes after so many updates. Throws
+  /// Error where nothing can be written there.
+  void open_tensorboard(const Path& folder, int64_t updates);
   /// A line of train.log that people have seen already.
   void note(const std::string& text);
   void write(const char* event, const nlohmann::ordered_json& fields);
@@ -34,11 +38,13 @@ class RunLog {
 
  private:
   class TextSink;
-  void warn_once(const LineFile& file, bool& warned) const;
+  void warn_once(const Path& path, int problem, bool& warned) const;
 
   LineFile jsonl_;
   bool warned_jsonl_ = false;
   bool warned_text_ = false;
+  bool warned_tensorboard_ = false;
+  std::unique_ptr<TensorboardLog> tensorboard_;
   std::shared_ptr<TextSink> text_;
 };
 

@@ -182,6 +182,9 @@ TrainResult Run::try_go() {
     return result_;
   }
   take_recipe();
+  if (!options_.tensorboard.empty()) {
+    log_.open_tensorboard(options_.tensorboard, state_.done.updates);
+  }
   state_.finished.clear();
   state_.average_is_model = false;
   start_ = window_start_ = Clock::now();

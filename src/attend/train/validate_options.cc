@@ -53,6 +53,7 @@ void check_file_names(const TrainOptions& options) {
   check("source_tokenizer", options.source_tokenizer);
   check("target_tokenizer", options.target_tokenizer);
   check("run", options.run);
+  check("tensorboard", options.tensorboard);
 }
 
 void check_data(const TrainOptions& options) {

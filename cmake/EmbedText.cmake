@@ -1,0 +1,20 @@
+# Writes OUTPUT, a C++ file in which each of the files PARTS is a string: `kPageParts[]` has their
+# names and texts. Run with cmake -P.
+set(code "#include \"attend/report/page_parts.h\"\n\nnamespace attend {\nnamespace {\n\n")
+set(table "")
+set(index 0)
+foreach(part ${PARTS})
+  file(READ "${part}" text)
+  string(FIND "${text}" ")attend_part\"" end)
+  if(NOT end EQUAL -1)
+    message(FATAL_ERROR "${part} holds the mark that ends a string here")
+  endif()
+  get_filename_component(name "${part}" NAME)
+  string(APPEND code "constexpr std::string_view kPart${index} = "
+                     "R\"attend_part(${text})attend_part\";\n")
+  string(APPEND table "    {\"${name}\", kPart${index}},\n")
+  math(EXPR index "${index} + 1")
+endforeach()
+string(APPEND code "\n}  // namespace\n\nconst PagePart kPageParts[${index}] = {\n${table}};\n")
+string(APPEND code "const std::size_t kPagePartCount = ${index};\n\n}  // namespace attend\n")
+file(WRITE "${OUTPUT}" "${code}")

@@ -1,0 +1,43 @@
+#include "attend/report/report.h"
+
+#include <gtest/gtest.h>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+TEST(NamesOf, AreTheLastPartsOfFolders) {
+  EXPECT_EQ(names_of({"/runs/a", "b/", "/runs/./c/../d"}),
+            (std::vector<std::string>{"a", "b", "d"}));
+}
+
+TEST(NamesOf, AreWholePathsWhereTheLastPartsAreTheSame) {
+  EXPECT_EQ(names_of({"/x/../old/run", "/new/run", "/new/other"}),
+            (std::vector<std::string>{"/old/run", "/new/run", "other"}));
+}
+
+TEST(NamesOf, NeverPointUpwards) {
+  for (const std::string& name : names_of({".", "..", "../..", "/"})) {
+    EXPECT_EQ(name.find(".."), std::string::npos) << name;
+  }
+}
+
+TEST(ReportOptions, AreCheckedByName) {
+  const auto message = [](const ReportOptions& options) -> std::string {
+    try {
+      options.validate();
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message({}), "");
+  EXPECT_EQ(message({.test_source = "a", .test_target = "b"}), "");
+  EXPECT_EQ(message({.test_target = "b"}).substr(0, 11), "test_source");
+  EXPECT_EQ(message({.samples = -1}).substr(0, 7), "samples");
+  EXPECT_EQ(message({.length_penalty = -0.5}).substr(0, 14), "length_penalty");
+}
+
+}  // namespace
+}  // namespace attend
