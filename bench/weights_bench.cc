@@ -49,7 +49,7 @@ void embedding_gradient(benchmark::State& state, const Size& size, DType dtype) 
   work.reads({d_out1, d_out2}).updates({rows, table.slice_rows(0, kLaneTokens)});
   measure(state, work, [&] {
     embedding_backward(kDropout, d_out1, d_out2, rows);
-    scatter_add(ids, rows, 16, table, 0, size.vocabulary);
+    scatter_add(ids, rows, 16, {}, table, 0, size.vocabulary);
   });
 }
 
