@@ -203,8 +203,8 @@ TEST(Contract23, ResultsGoToStdoutAndNothingElseDoes) {
   const Finished bad = run({"evaluate", "--reference", reference}, "one line\n");
   EXPECT_EQ(bad.status, 1);
   EXPECT_EQ(bad.out, "");
-  EXPECT_EQ(bad.err, "error: standard input has 1 lines, but the reference " + reference +
-                         " has 2; expected as many\n");
+  EXPECT_EQ(bad.err, "error: standard input has 1 line, but the reference " + reference +
+                         " has 2 lines; expected as many\n");
 }
 
 TEST(Documents, OptionsAreInDocsOptions) {

@@ -114,6 +114,8 @@ inline std::vector<std::string> train_arguments(const TrainOptions& options) {
   add("--ema", options.ema);
   add("--r-drop", options.regularization.r_drop);
   add("--layer-drop", options.regularization.layer_drop);
+  add("--source-bpe-dropout", options.source_bpe_dropout);
+  add("--target-bpe-dropout", options.target_bpe_dropout);
   add("--source-word-dropout", options.regularization.source_word_dropout);
   add("--target-word-dropout", options.regularization.target_word_dropout);
   add("--stop-after", to_string(options.stop_after));

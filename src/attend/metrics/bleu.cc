@@ -37,8 +37,9 @@ void check(const BleuOptions& options) {
   }
   if (!options.smooth_value) return;
   if (!takes_value(options.smoothing)) {
-    fail_usage("BLEU's smoothing '{}' takes no value (found {}): only floor and add-k do",
-               name_of(options.smoothing), *options.smooth_value);
+    fail_usage(
+        "smooth_value: found {1}, but BLEU's smoothing {0} takes no value; floor and add-k do",
+        name_of(options.smoothing), *options.smooth_value);
   }
   if (!std::isfinite(*options.smooth_value) || *options.smooth_value < 0) {
     fail_usage("BLEU's smoothing value is {}: expected 0 or more", *options.smooth_value);
