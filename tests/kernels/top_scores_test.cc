@@ -128,8 +128,8 @@ void expect_projected_best(int64_t rows, int64_t in, int64_t vocabulary, int64_t
   multiply(x, weight, {}, logits);
   const std::vector<int32_t> wanted = {static_cast<int32_t>(vocabulary - 1), 0};
   TopScores whole, tiled;
-  top_scores(logits, k, wanted, whole);
-  project_top_scores(x, weight, k, wanted, tiled);
+  top_scores(logits, {.best = k, .scores = wanted}, whole);
+  project_top_scores(x, weight, {.best = k, .scores = wanted}, tiled);
   EXPECT_EQ(tiled.indices, whole.indices);
   EXPECT_EQ(tiled.scores, whole.scores);
   EXPECT_EQ(tiled.wanted, whole.wanted);
@@ -166,11 +166,18 @@ TEST(TopScores, OfAProductHoldForScoresFarApart) {
       for (int64_t i = 0; i < 4; ++i) weight.data<float>()[2400 * 4 + i] = last;
       const Tensor x = Tensor::from({1, 1, 1, 1}, {1, 4});
       TopScores top;
-      project_top_scores(x, PackedMatrix(weight, DType::kFloat32), 5, {}, top);
+      const PackedMatrix packed(weight, DType::kFloat32);
+      project_top_scores(x, packed, {.best = 5}, top);
+      TopScores without_sums;
+      project_top_scores(x, packed, {.best = 5, .log_sums = false}, without_sums);
       if (!std::isfinite(last)) {
         EXPECT_FALSE(std::isfinite(top.log_sums[0])) << last;
+        EXPECT_FALSE(std::isfinite(without_sums.log_sums[0])) << last;
         return;
       }
+      EXPECT_EQ(without_sums.indices, top.indices);
+      EXPECT_EQ(without_sums.scores, top.scores);
+      EXPECT_EQ(without_sums.log_sums[0], top.scores[0]);
       std::vector<double> logits;
       double sum = 0;
       for (int64_t row = 0; row < vocabulary; ++row) {
@@ -192,7 +199,7 @@ TEST(TopScores, RefuseMoreThanThereAre) {
   EXPECT_THROW(top_scores(logits, 5), Error);
   TopScores top;
   const std::vector<int32_t> outside = {4};
-  EXPECT_THROW(top_scores(logits, 1, outside, top), Error);
+  EXPECT_THROW(top_scores(logits, {.scores = outside}, top), Error);
 }
 
 }  // namespace

@@ -195,6 +195,22 @@ TEST(Contract06, TheAnswerDoesNotDependOnWorkersBatchesOrOrder) {
   }
 }
 
+TEST(Translator, GreedySearchNeedsNoScores) {
+  const Lines lines = made_up_lines(40, 3);
+  for (const DType compute : {DType::kFloat32, DType::kBFloat16}) {
+    if (compute == DType::kBFloat16 && !has_bfloat16_arithmetic()) continue;
+    for (const double repetition_penalty : {1.0, 1.5}) {
+      TranslatorOptions options = options_of(1);
+      options.search.beam_size = 1;
+      options.search.no_repeat_ngram_size = 2;
+      options.search.repetition_penalty = repetition_penalty;
+      const Lines expected = texts_of(small_translator(options, 128, compute).translate(lines));
+      options.search.scores = false;
+      EXPECT_EQ(texts_of(small_translator(options, 128, compute).translate(lines)), expected);
+    }
+  }
+}
+
 TEST(Contract06, TheAnswerDoesNotDependOnOtherCallers) {
   const Translator translator = small_translator(options_of(2, 200));
   std::vector<Lines> lines, expected;

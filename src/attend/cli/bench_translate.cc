@@ -67,6 +67,7 @@ class BenchTranslateCommand : public Command {
   void run(const OptionSet&) override {
     TranslateBenchOptions settings = bench_;
     settings.translator.workers = resolve_workers(bench_.translator.workers);
+    settings.translator.search.scores = false;  // as `attend translate`, which prints none
     const std::vector<std::string> lines = read_lines(input_);
     TranslateBenchResult result = bench_translate(model_, lines, settings);
     result.starts = time_starts(lines.front());

@@ -121,6 +121,8 @@ void TranslateCommand::write(Output& output, int64_t index, const Translation& t
 void TranslateCommand::run(const OptionSet&) {
   TranslatorOptions settings = translator_;
   settings.workers = resolve_workers(translator_.workers);
+  settings.search.scores = format_.format == OutputFormat::kJson || translator_.search.n_best > 1 ||
+                           translator_.details.tokens;
   LineReader reader(input_);
   const NextConstraints constraints = constraints_.open(reader);
   const Translator translator(std::vector<std::filesystem::path>(models_.begin(), models_.end()),

@@ -211,6 +211,7 @@ HWY_INLINE void OfferAll(const float* scores, int64_t columns, int64_t first_col
 }
 
 /// A tile of which nothing is known: first its greatest score, then the rest.
+template <bool kSums>
 HWY_INLINE void AddRow(const float* scores, const LaneMaxima& maxima, const ProductTile& tile,
                        int64_t k, RowSoFar& so_far, BestOfRow& best) {
   const float greatest = maxima.Greatest();
@@ -218,7 +219,7 @@ HWY_INLINE void AddRow(const float* scores, const LaneMaxima& maxima, const Prod
     so_far.sum_exp *= std::exp(so_far.reference - greatest);
     so_far.reference = greatest;
   }
-  if (std::isfinite(so_far.reference)) {
+  if (kSums && std::isfinite(so_far.reference)) {
     so_far.sum_exp += SumExpOf(scores, tile.columns, so_far.reference);
   }
   if (best.full() && greatest <= best.least()) return;
@@ -228,7 +229,7 @@ HWY_INLINE void AddRow(const float* scores, const LaneMaxima& maxima, const Prod
 
 /// One pass over a tile of a row that has k good scores and a reference. Powers are good as long as
 /// no score is far above it: then false, and nothing is changed but what was offered.
-template <class Row>
+template <bool kSums, class Row>
 HWY_INLINE bool AddInOnePass(const Row& row, const ProductTile& tile, RowSoFar& so_far,
                              BestOfRow& best) {
   constexpr float kLog2OfE = 1.44269504F, kMostAbove = 60;
@@ -240,7 +241,7 @@ HWY_INLINE bool AddInOnePass(const Row& row, const ProductTile& tile, RowSoFar& 
   bool finite = true;
   const auto add = [&](FloatVector x, int64_t i, FloatVector& sum) HWY_ATTR {
     const auto below = hn::Lt(x, bar);
-    sum = hn::Add(sum, PowerOfTwo(hn::MulSub(x, scale, reference)));
+    if (kSums) sum = hn::Add(sum, PowerOfTwo(hn::MulSub(x, scale, reference)));
     if (HWY_LIKELY(hn::AllTrue(d, below))) return;
     finite = OfferVector(x, below, tile.first_column + i, best) && finite;
     bar = hn::Set(d, best.least());
@@ -257,11 +258,11 @@ HWY_INLINE bool AddInOnePass(const Row& row, const ProductTile& tile, RowSoFar& 
   }
   if (!finite) so_far.reference = std::numeric_limits<float>::quiet_NaN();
   if (best.greatest() > so_far.reference + kMostAbove) return false;
-  so_far.sum_exp += SumLanes(d, hn::Add(sums[0], sums[1]));
+  if (kSums) so_far.sum_exp += SumLanes(d, hn::Add(sums[0], sums[1]));
   return true;
 }
 
-template <class Sums>
+template <bool kSums, class Sums>
 void AddSums(const Sums& sums, const ProductTile& tile, int64_t k, RowSoFar* rows, float* scores,
              TopScores& top) {
   for (int64_t r = 0; r < tile.rows; ++r) {
@@ -269,19 +270,26 @@ void AddSums(const Sums& sums, const ProductTile& tile, int64_t k, RowSoFar* row
     RowSoFar& so_far = rows[tile.first_row + r];
     BestOfRow best(k, so_far.kept, top.indices.data() + at, top.scores.data() + at);
     const bool known = best.full() && std::isfinite(so_far.reference);
-    if (known && AddInOnePass(sums.Row(r), tile, so_far, best)) continue;
+    if (known && AddInOnePass<kSums>(sums.Row(r), tile, so_far, best)) continue;
     if (known) best.Forget(tile.first_column);
     const LaneMaxima maxima = ReadRow(sums.Row(r), tile.columns, scores);
-    AddRow(scores, maxima, tile, k, so_far, best);
+    AddRow<kSums>(scores, maxima, tile, k, so_far, best);
   }
 }
 
-void AddTile(const ProductTile& tile, int64_t k, RowSoFar* rows, float* scores, TopScores& top) {
+template <bool kSums>
+void AddTileWith(const ProductTile& tile, int64_t k, RowSoFar* rows, float* scores,
+                 TopScores& top) {
   if (tile.int8_sums != nullptr) {
-    AddSums(ScaledSums(tile), tile, k, rows, scores, top);
+    AddSums<kSums>(ScaledSums(tile), tile, k, rows, scores, top);
   } else {
-    AddSums(PlainSums(tile), tile, k, rows, scores, top);
+    AddSums<kSums>(PlainSums(tile), tile, k, rows, scores, top);
   }
+}
+
+void AddTile(const ProductTile& tile, const TopScoresWanted& wanted, RowSoFar* rows, float* scores,
+             TopScores& top) {
+  (wanted.log_sums ? AddTileWith<true> : AddTileWith<false>)(tile, wanted.best, rows, scores, top);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -301,11 +309,11 @@ namespace {
 /// Tiles in, the k best out.
 class TopScoresOfTiles {
  public:
-  TopScoresOfTiles(int64_t rows, int64_t columns, int64_t k, std::span<const int32_t> wanted,
-                   TopScores& top)
-      : k_(k), wanted_(wanted), top_(top) {
+  TopScoresOfTiles(int64_t rows, int64_t columns, const TopScoresWanted& wanted, TopScores& top)
+      : wanted_(wanted), top_(top) {
+    const int64_t k = wanted.best;
     if (k < 1 || k > columns) fail("the {} best of {} scores", k, columns);
-    for (const int32_t index : wanted) {
+    for (const int32_t index : wanted.scores) {
       if (index < 0 || index >= columns) fail("score {} of {}", index, columns);
     }
     const auto count = static_cast<std::size_t>(rows);
@@ -315,17 +323,18 @@ class TopScoresOfTiles {
     top.indices.resize(count * static_cast<std::size_t>(k));
     top.scores.resize(count * static_cast<std::size_t>(k));
     top.log_sums.resize(count);
-    top.wanted.resize(count * wanted.size());
+    top.wanted.resize(count * wanted.scores.size());
   }
 
   void add(const ProductTile& tile) {
     const ProfileScope scope("top scores");
-    HWY_DYNAMIC_DISPATCH(AddTile)(tile, k_, rows_.data(), scores_.data(), top_);
-    for (std::size_t i = 0; i < wanted_.size(); ++i) {
-      const int64_t column = wanted_[i] - tile.first_column;
+    HWY_DYNAMIC_DISPATCH(AddTile)(tile, wanted_, rows_.data(), scores_.data(), top_);
+    for (std::size_t i = 0; i < wanted_.scores.size(); ++i) {
+      const int64_t column = wanted_.scores[i] - tile.first_column;
       if (column < 0 || column >= tile.columns) continue;
       for (int64_t row = 0; row < tile.rows; ++row) {
-        const auto place = static_cast<std::size_t>(tile.first_row + row) * wanted_.size() + i;
+        const auto place =
+            static_cast<std::size_t>(tile.first_row + row) * wanted_.scores.size() + i;
         top_.wanted[place] = score(tile, row, column);
       }
     }
@@ -333,7 +342,12 @@ class TopScoresOfTiles {
 
   void finish() {
     for (std::size_t row = 0; row < rows_.size(); ++row) {
-      top_.log_sums[row] = rows_[row].reference + std::log(rows_[row].sum_exp);
+      const RowSoFar& known = rows_[row];
+      if (wanted_.log_sums || !std::isfinite(known.reference)) {
+        top_.log_sums[row] = known.reference + std::log(known.sum_exp);
+      } else {
+        top_.log_sums[row] = top_.scores[row * static_cast<std::size_t>(wanted_.best)];
+      }
     }
   }
 
@@ -347,8 +361,7 @@ class TopScoresOfTiles {
     return centred * (tile.column_scales[column] * how.scale);
   }
 
-  int64_t k_;
-  std::span<const int32_t> wanted_;
+  TopScoresWanted wanted_;
   TopScores& top_;
   std::vector<RowSoFar> rows_;
   std::vector<float> scores_;  ///< of a row of a tile, and a vector
@@ -356,8 +369,8 @@ class TopScoresOfTiles {
 
 }  // namespace
 
-void top_scores(const Tensor& logits, int64_t k, std::span<const int32_t> wanted, TopScores& top) {
-  TopScoresOfTiles tiles(logits.rows(), logits.columns(), k, wanted, top);
+void top_scores(const Tensor& logits, const TopScoresWanted& wanted, TopScores& top) {
+  TopScoresOfTiles tiles(logits.rows(), logits.columns(), wanted, top);
   for (int64_t row = 0; row < logits.rows(); ++row) {
     tiles.add({.first_row = row,
                .rows = 1,
@@ -370,13 +383,13 @@ void top_scores(const Tensor& logits, int64_t k, std::span<const int32_t> wanted
 
 TopScores top_scores(const Tensor& logits, int64_t k) {
   TopScores top;
-  top_scores(logits, k, {}, top);
+  top_scores(logits, {.best = k}, top);
   return top;
 }
 
-void project_top_scores(const Tensor& x, const PackedMatrix& weight, int64_t k,
-                        std::span<const int32_t> wanted, TopScores& top) {
-  TopScoresOfTiles tiles(x.rows(), weight.out(), k, wanted, top);
+void project_top_scores(const Tensor& x, const PackedMatrix& weight, const TopScoresWanted& wanted,
+                        TopScores& top) {
+  TopScoresOfTiles tiles(x.rows(), weight.out(), wanted, top);
   multiply_tiles(x, weight, [&](const ProductTile& tile) { tiles.add(tile); });
   tiles.finish();
 }

@@ -168,15 +168,15 @@ Tensor Transformer::logits(Context& context, const Variable& hidden) const {
   return out;
 }
 
-void Transformer::best_tokens(Context& context, const Variable& hidden, int64_t k,
-                              std::span<const int32_t> wanted, TopScores& best) const {
+void Transformer::best_tokens(Context& context, const Variable& hidden,
+                              const TopScoresWanted& wanted, TopScores& best) const {
   const Tensor& rows = hidden.value();
   if (output_projection_->packed != nullptr) {
     const ProfileScope scope("output projection");
-    project_top_scores(rows, *output_projection_->packed, k, wanted, best);
+    project_top_scores(rows, *output_projection_->packed, wanted, best);
     return;
   }
-  top_scores(logits(context, hidden), k, wanted, best);
+  top_scores(logits(context, hidden), wanted, best);
 }
 
 Tensor Transformer::logits_of(Context& context, const Variable& hidden,

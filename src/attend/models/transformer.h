@@ -64,10 +64,10 @@ class Transformer {
   Tensor logits(Context& context, const Variable& hidden) const;
   /// Whether best_tokens() makes no logits: the model only runs.
   bool projects_in_tiles() const { return output_projection_->packed != nullptr; }
-  /// The `k` tokens with the highest logits for each row, and the logits of the tokens `wanted`. A
+  /// The tokens with the highest logits for each row, and the logits of the tokens `wanted`. A
   /// model that only runs never makes a whole row of logits.
-  void best_tokens(Context& context, const Variable& hidden, int64_t k,
-                   std::span<const int32_t> wanted, TopScores& best) const;
+  void best_tokens(Context& context, const Variable& hidden, const TopScoresWanted& wanted,
+                   TopScores& best) const;
 
   /// float32 [rows, tokens]: the logits of a few tokens alone, for a few rows. With int8 weights
   /// they are those that logits() has, to the bit.

@@ -31,6 +31,9 @@ struct SearchOptions {
   int64_t max_length = 0;         ///< output tokens at most, whatever the input; 0: no such limit
   int64_t min_length = 0;         ///< output tokens before it may end
   int64_t n_best = 1;             ///< translations a sentence, at most beam_size unless sampling
+  /// Whether log P of what is found is wanted. Without, greedy search need not sum over the
+  /// vocabulary; log_prob is then no more than a number.
+  bool scores = true;
 
   double coverage_penalty = 0;    ///< β of Wu et al. 2016, equation 14
   double repetition_penalty = 1;  ///< θ of Keskar et al. 2019, §4.1, at least 1
@@ -53,6 +56,9 @@ struct SearchOptions {
 
   /// Of a sentence at once, at most: rows of a step.
   int64_t hypotheses() const { return sampling ? n_best : beam_size; }
+  bool needs_log_probs() const {
+    return scores || beam_size > 1 || sampling || repetition_penalty > 1;
+  }
   /// Throws UsageError naming the option, or the options that contradict each other.
   void validate() const;
 };

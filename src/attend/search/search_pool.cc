@@ -37,7 +37,7 @@ SearchPool::SearchPool(std::span<const Transformer* const> models, MemoryPool& m
       options_(options),
       models_(make_pool_models(models, memory)),
       caches_(models_),
-      scorer_(models_, tokens.eos),
+      scorer_(models_, tokens.eos, options.needs_log_probs()),
       row_offsets_(std::make_shared<std::vector<int64_t>>()),
       positions_(std::make_shared<std::vector<int32_t>>()),
       hidden_(models.size()) {

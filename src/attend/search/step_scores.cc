@@ -32,14 +32,16 @@ void StepScorer::find_best(std::span<const Tensor> hidden, int64_t width,
                            std::span<const int32_t> listed) {
   if (listed.empty() && hidden.size() == 1) {
     PoolModel& only = models_.front();
-    only.model->best_tokens(only.context, Variable(hidden[0], hidden[0].dtype()), width,
-                            std::array{eos_}, top_);
+    only.model->best_tokens(
+        only.context, Variable(hidden[0], hidden[0].dtype()),
+        {.best = width, .scores = std::array{eos_}, .log_sums = needs_log_probs_}, top_);
     return;
   }
   const Tensor scores =
       hidden.size() == 1 ? logits(0, hidden[0], listed) : log_probs(hidden, listed);
   const auto eos = std::lower_bound(listed.begin(), listed.end(), eos_) - listed.begin();
-  top_scores(scores, width, std::array{listed.empty() ? eos_ : static_cast<int32_t>(eos)}, top_);
+  const std::array ends{listed.empty() ? eos_ : static_cast<int32_t>(eos)};
+  top_scores(scores, {.best = width, .scores = ends}, top_);
   if (listed.empty()) return;
   for (int32_t& index : top_.indices) index = listed[static_cast<std::size_t>(index)];
 }
