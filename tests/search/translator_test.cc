@@ -1,65 +1,16 @@
 #include "attend/search/translator.h"
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <sstream>
-#include <streambuf>
 #include <thread>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "attend/data/text.h"
 #include "attend/io/model_directory.h"
-#include "tests/data/test_files.h"
-#include "tests/search/models.h"
+#include "tests/search/small_translator.h"
 #include "tests/support/captured_log.h"
 
 namespace attend {
 namespace {
-
-using Lines = std::vector<std::string>;
-
-std::shared_ptr<const Tokenizer> tokenizer() {
-  return {std::shared_ptr<const Tokenizer>(), &small_tokenizer()};
-}
-
-TransformerConfig translator_config(int64_t max_length = 128) {
-  TransformerConfig config = search_config(small_tokenizer().vocabulary_size());
-  config.max_length = max_length;
-  return config;
-}
-
-TranslatorOptions options_of(int64_t workers, int64_t batch_tokens = 2048) {
-  return {.search = {.max_extra_length = 5, .batch_tokens = batch_tokens}, .workers = workers};
-}
-
-Translator small_translator(const TranslatorOptions& options, int64_t max_length = 128,
-                            DType compute = DType::kFloat32) {
-  return {random_model(translator_config(max_length), compute, 3), tokenizer(), tokenizer(),
-          options};
-}
-
-Lines texts_of(const std::vector<Translation>& translations) {
-  Lines texts;
-  for (const Translation& translation : translations) texts.push_back(translation.text());
-  return texts;
-}
-
-Lines stream(const Translator& translator, const std::string& bytes,
-             TranslationCounts* counts = nullptr) {
-  std::istringstream input(bytes);
-  LineReader reader(input, "the input");
-  Lines texts;
-  const TranslationCounts found = translator.translate_stream(
-      reader, [&](const Translation& translation) { texts.push_back(translation.text()); });
-  if (counts != nullptr) *counts = found;
-  return texts;
-}
-
-// ------------------------------------------------------------------------------ contracts
 
 TEST(Contract01, AsManyLinesComeOutInOrder) {
   const Translator translator = small_translator(options_of(2, 64));
@@ -311,8 +262,6 @@ TEST(Contract21, ATokenizerOfAnotherVocabularyIsRefusedWithBothNumbers) {
   expect_contains(message, std::to_string(right + 1));
 }
 
-// ------------------------------------------------------------------------------ n-best
-
 TEST(Translator, GivesTheBestFirst) {
   TranslatorOptions options = options_of(1);
   options.search.n_best = 4;
@@ -329,108 +278,6 @@ TEST(Translator, GivesTheBestFirst) {
   EXPECT_EQ(translator.translate_line(" ").alternatives.size(), 1U);
 }
 
-// ------------------------------------------------------------------------------ streams
-
-/// A pipe to read from by path.
-class Pipe {
- public:
-  Pipe() {
-    if (pipe(ends_) != 0) throw std::runtime_error("pipe failed");
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  ~Pipe() {
-    close(ends_[0]);
-    close_writer();
-  }
-  std::string path() const { return "/dev/fd/" + std::to_string(ends_[0]); }
-  void write(const std::string& text) const {
-    ASSERT_EQ(::write(ends_[1], text.data(), text.size()), std::ssize(text));
-  }
-  void close_writer() {
-    if (ends_[1] >= 0) close(ends_[1]);
-    ends_[1] = -1;
-  }
-
- private:
-  int ends_[2] = {-1, -1};
-};
-
-TEST(TranslateStream, AnswersALineBeforeTheNextIsThere) {
-  const Translator translator = small_translator(options_of(2));
-  Pipe pipe;
-  LineReader reader(pipe.path());
-  std::mutex mutex;
-  std::condition_variable changed;
-  Lines found;
-  std::thread caller([&] {
-    translator.translate_stream(reader, [&](const Translation& translation) {
-      const std::lock_guard lock(mutex);
-      found.push_back(translation.text());
-      changed.notify_all();
-    });
-  });
-  const Lines lines = {"haus", "", "der Garten", "two dogs."};
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    pipe.write(lines[i] + "\n");
-    std::unique_lock lock(mutex);
-    EXPECT_TRUE(
-        changed.wait_for(lock, std::chrono::seconds(60), [&] { return found.size() == i + 1; }));
-  }
-  pipe.close_writer();
-  caller.join();
-  EXPECT_EQ(found, texts_of(translator.translate(lines)));
-}
-
-/// Lines without an end, counted as they are read.
-class EndlessLines : public std::streambuf {
- public:
-  int64_t read() const { return read_; }
-
- protected:
-  int_type underflow() override {
-    ++read_;
-    setg(line_, line_, line_ + std::size(line_));
-    return traits_type::to_int_type(line_[0]);
-  }
-
- private:
-  char line_[5] = {'h', 'a', 'u', 's', '\n'};
-  std::atomic<int64_t> read_ = 0;
-};
-
-TEST(TranslateStream, ReadsABoundedNumberOfLinesAheadAndStopsWithItsSink) {
-  const Translator translator = small_translator(options_of(2, 50));
-  EndlessLines lines;
-  std::istream input(&lines);
-  LineReader reader(input, "endless");
-  int64_t given = 0, most_ahead = 0;
-  const auto sink = [&](const Translation&) {
-    if (++given % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    most_ahead = std::max(most_ahead, lines.read() - given);
-    if (given == 200) throw Error("the disk is full");
-  };
-  EXPECT_EQ(message_of([&] { translator.translate_stream(reader, sink); }), "the disk is full");
-  EXPECT_EQ(given, 200);
-  EXPECT_GT(most_ahead, 1);
-  EXPECT_LT(most_ahead, 200);
-}
-
-TEST(TranslateStream, WhatWasReadBeforeAnErrorIsTranslated) {
-  const Translator translator = small_translator(options_of(2));
-  const TestFolder folder;
-  const std::string whole = gzip("haus\ngarten\n" + joined(made_up_lines(3000, 1)));
-  LineReader reader(folder.write("cut.gz", std::string_view(whole).substr(0, whole.size() / 2)));
-  Lines found;
-  const std::string message = message_of([&] {
-    translator.translate_stream(
-        reader, [&](const Translation& translation) { found.push_back(translation.text()); });
-  });
-  expect_contains(message, "cut.gz");
-  ASSERT_GT(found.size(), 2U);
-  EXPECT_EQ(found[1], translator.translate_line("garten").text());
-}
-
 TEST(Translator, AFailedSearchIsAnErrorForItsCaller) {
   const auto model = random_model(translator_config(), DType::kFloat32, 3);
   const Tensor& table = model->parameters().find("output_projection").master;
@@ -445,90 +292,6 @@ TEST(Translator, WorkersAreOneACoreOrAsManyAsAsked) {
   EXPECT_GE(small_translator(options_of(0)).workers(), 1);
   EXPECT_THROW(small_translator(options_of(-1)), UsageError);
   EXPECT_THROW(small_translator(options_of(1'000'000)), UsageError);
-}
-
-TranslatorOptions detailed(int64_t workers) {
-  TranslatorOptions options = options_of(workers);
-  options.search.n_best = 2;
-  options.details = {.tokens = true, .alignments = true, .attention = true};
-  return options;
-}
-
-void expect_same_details(const Alternative& a, const Alternative& b) {
-  EXPECT_EQ(a.text, b.text);
-  EXPECT_EQ(a.target_pieces, b.target_pieces);
-  EXPECT_EQ(a.source_pieces, b.source_pieces);
-  EXPECT_EQ(a.token_log_probs, b.token_log_probs);
-  EXPECT_EQ(a.alignment, b.alignment);
-  EXPECT_EQ(a.attention, b.attention);
-}
-
-TEST(Translator, SaysMoreWhereAsked) {
-  const std::string line = "haus garten two dogs.";
-  const Translation translation = small_translator(detailed(1)).translate_line(line);
-  ASSERT_EQ(translation.alternatives.size(), 2U);
-  for (const Alternative& each : translation.alternatives) {
-    const auto tokens = static_cast<std::size_t>(each.tokens);
-    ASSERT_EQ(each.target_pieces.size(), tokens);
-    EXPECT_EQ(each.target_pieces.back(), "</s>");
-    ASSERT_EQ(each.token_log_probs.size(), tokens);
-    double sum = 0;
-    for (const float log_prob : each.token_log_probs) sum += static_cast<double>(log_prob);
-    EXPECT_NEAR(sum, each.log_prob, 1e-4);
-    EXPECT_EQ(each.source_pieces.size(), small_tokenizer().encode(line).size() + 1);
-    ASSERT_EQ(each.attention.size(), tokens);
-    for (const auto& row : each.attention) EXPECT_EQ(row.size(), each.source_pieces.size());
-    for (const WordLink& link : each.alignment) EXPECT_LT(link.source, 4);
-  }
-  const Translation plain = small_translator(options_of(1)).translate_line(line);
-  EXPECT_EQ(plain.text(), translation.text());
-  const Alternative& bare = plain.alternatives.front();
-  EXPECT_TRUE(bare.target_pieces.empty() && bare.token_log_probs.empty() &&
-              bare.alignment.empty() && bare.attention.empty());
-  TranslatorOptions wrong = detailed(1);
-  wrong.details.alignment_layer = 3;
-  EXPECT_THROW(small_translator(wrong), UsageError);
-}
-
-TEST(Contract1Translator, ABlankLineHasNoDetails) {
-  const Translation blank = small_translator(detailed(1)).translate_line("  ");
-  ASSERT_EQ(blank.alternatives.size(), 1U);
-  expect_same_details(blank.alternatives.front(), Alternative{});
-}
-
-TEST(Contract3Translator, DetailsOfPiecesFollowOneAnother) {
-  const Translator translator = small_translator(detailed(2), 12);
-  const CapturedLog log;
-  const std::string first = "haus garten der die.", second = "two dogs play with.";
-  const Alternative whole = translator.translate_line(first + " " + second).alternatives.front();
-  const Alternative one = translator.translate_line(first).alternatives.front();
-  const Alternative two = translator.translate_line(second).alternatives.front();
-  ASSERT_EQ(log.count("translated in 2 pieces"), 1U);
-  EXPECT_EQ(whole.text, one.text + " " + two.text);
-  EXPECT_EQ(whole.target_pieces.size(), one.target_pieces.size() + two.target_pieces.size());
-  EXPECT_EQ(whole.token_log_probs.size(), whole.target_pieces.size());
-  EXPECT_EQ(whole.source_pieces.size(), one.source_pieces.size() + two.source_pieces.size());
-  ASSERT_EQ(whole.attention.size(), whole.target_pieces.size());
-  EXPECT_EQ(whole.attention.back(), two.attention.back());
-  std::vector<WordLink> links = one.alignment;
-  const auto words = static_cast<int32_t>(std::count(one.text.begin(), one.text.end(), ' ')) + 1;
-  for (const WordLink& link : two.alignment) {
-    links.push_back({link.source + 4, link.target + words});
-  }
-  EXPECT_EQ(whole.alignment, links);
-}
-
-TEST(Contract6Translator, DetailsDependNeitherOnWorkersNorOnCompany) {
-  const Lines lines = made_up_lines(40, 5);
-  const std::vector<Translation> together = small_translator(detailed(3)).translate(lines);
-  const Translator alone = small_translator(detailed(1));
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const Translation each = alone.translate_line(lines[i]);
-    ASSERT_EQ(each.alternatives.size(), together[i].alternatives.size());
-    for (std::size_t rank = 0; rank < each.alternatives.size(); ++rank) {
-      expect_same_details(each.alternatives[rank], together[i].alternatives[rank]);
-    }
-  }
 }
 
 }  // namespace
