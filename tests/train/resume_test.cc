@@ -303,6 +303,8 @@ void expect_stops_well(int signal_number) {
   ASSERT_TRUE(process.wait_until([&] {
     return get(Path(options.run) / "log.jsonl").find("\"update\":3,") != std::string::npos;
   })) << process.err();
+  // As `timeout` does: its child, then its group with the child in it.
+  process.signal(signal_number);
   process.signal(signal_number);
   EXPECT_EQ(process.wait(), 128 + signal_number) << "as if the signal had ended it";
   ASSERT_FALSE(checkpoints_of(options).empty()) << process.err();
