@@ -93,10 +93,13 @@ HWY_INLINE void add_products(__m512i bytes, __m512i weight, __m512i& sum) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(bytes), "v"(weight));
 }
 
-/// kRows rows of x, from first_row on, by one panel, whose first channel is `column`.
+/// kRows rows of x, from first_row on, by one panel, whose first channel is `column`. Meanwhile as
+/// many cache lines as there are quads are called for, from `soon` on: all at once they would keep
+/// others waiting.
 template <int kRows, class Store>
 HWY_INLINE void multiply_rows(const uint8_t* x, int64_t quads, const int8_t* panel,
-                              int64_t first_row, int64_t column, const Store& store_sum) {
+                              const int8_t* soon, int64_t first_row, int64_t column,
+                              const Store& store_sum) {
   // All loops but that over quads go away, so that sums are registers.
   __m512i sums[kRows][kVectors];
   HWY_UNROLL(8)
@@ -106,6 +109,7 @@ HWY_INLINE void multiply_rows(const uint8_t* x, int64_t quads, const int8_t* pan
   }
   const uint8_t* from = x + first_row * quads * kQuad;
   for (int64_t quad = 0; quad < quads; ++quad, panel += kColumns * kQuad, from += kQuad) {
+    _mm_prefetch(soon + quad * kLine, _MM_HINT_T1);
     __m512i weight[kVectors];
     HWY_UNROLL(4)
     for (int i = 0; i < kVectors; ++i) weight[i] = _mm512_loadu_si512(panel + i * 64);
@@ -130,41 +134,37 @@ HWY_INLINE void multiply_rows(const uint8_t* x, int64_t quads, const int8_t* pan
   }
 }
 
-/// Calls for some cache lines.
-HWY_INLINE void prefetch(const int8_t* from, int64_t first, int64_t end) {
-  for (int64_t i = first; i < end; ++i) _mm_prefetch(from + i * kLine, _MM_HINT_T0);
-}
-
 /// All rows by the panels of store_sum.columns channels: a panel stays in the first-level cache
 /// while the rows pass, as many at once as make equal groups.
 template <class Store>
 void multiply_panels(const uint8_t* x, int64_t rows, int64_t quads, const int8_t* panels,
                      const Store& store_sum) {
-  const int64_t groups = (rows + kMostRows - 1) / kMostRows,
-                lines = quads * kColumns * kQuad / kLine;
+  const int64_t groups = (rows + kMostRows - 1) / kMostRows;
   for (int64_t column = 0; column < store_sum.columns; column += kColumns) {
     const int8_t* panel = panels + column * quads * kQuad;
     for (int64_t group = 0; group < groups; ++group) {
       const int64_t first = rows * group / groups, end = rows * (group + 1) / groups;
-      prefetch(panel + lines * kLine, lines * group / groups, lines * (group + 1) / groups);
+      // The first groups call for the next panel, whose lines are kVectors times the quads.
+      const int64_t ahead = group < kVectors ? kColumns * kQuad + group * kLine : 0;
+      const int8_t* soon = panel + ahead * quads;
       switch (end - first) {
         case 1:
-          multiply_rows<1>(x, quads, panel, first, column, store_sum);
+          multiply_rows<1>(x, quads, panel, soon, first, column, store_sum);
           break;
         case 2:
-          multiply_rows<2>(x, quads, panel, first, column, store_sum);
+          multiply_rows<2>(x, quads, panel, soon, first, column, store_sum);
           break;
         case 3:
-          multiply_rows<3>(x, quads, panel, first, column, store_sum);
+          multiply_rows<3>(x, quads, panel, soon, first, column, store_sum);
           break;
         case 4:
-          multiply_rows<4>(x, quads, panel, first, column, store_sum);
+          multiply_rows<4>(x, quads, panel, soon, first, column, store_sum);
           break;
         case 5:
-          multiply_rows<5>(x, quads, panel, first, column, store_sum);
+          multiply_rows<5>(x, quads, panel, soon, first, column, store_sum);
           break;
         default:
-          multiply_rows<kMostRows>(x, quads, panel, first, column, store_sum);
+          multiply_rows<kMostRows>(x, quads, panel, soon, first, column, store_sum);
       }
     }
   }
