@@ -158,6 +158,11 @@ TEST(BeamSearch, WeightsThatAreNotNumbersAreAnError) {
 TEST(BeamSearch, TheBudgetCountsHypotheses) {
   EXPECT_EQ(search_cost(13, {.beam_size = 4}), 4 * search_cost(13, {.beam_size = 1}));
   EXPECT_EQ(search_budget({.batch_tokens = 100}), 400);
+  const auto chosen = [](const char* name) {
+    return with_batch_tokens({}, preset(name)).batch_tokens;
+  };
+  EXPECT_LT(chosen("tiny"), chosen("base"));
+  EXPECT_EQ(with_batch_tokens({.batch_tokens = 7}, preset("base")).batch_tokens, 7);
   EXPECT_GT(search_cost(0, {}), 0);
 }
 

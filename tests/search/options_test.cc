@@ -44,7 +44,7 @@ TEST(SearchOptions, ErrorsNameTheOption) {
   const auto names = [](const SearchOptions& options, const std::string& option) {
     EXPECT_EQ(complaint(options).substr(0, option.size() + 2), option + ": ");
   };
-  names({.batch_tokens = 0}, "batch_tokens");
+  names({.batch_tokens = -1}, "batch_tokens");
   names({.max_extra_length = -1}, "max_extra_length");
   names({.max_length = -1}, "max_length");
   names({.min_length = -1}, "min_length");

@@ -68,7 +68,8 @@ void define_translator_options(OptionSet& options, TranslatorOptions& translator
       .metavar("FILE")
       .quality();
   options.add("batch_tokens", search.batch_tokens,
-              "Source tokens that a worker searches at once; it does not change the result");
+              "Source tokens that a worker searches at once; 0 is by the model's size; it does not "
+              "change the result");
   options.add("workers", translator.workers, "Threads; 0 is one a core");
   options
       .add("precision", translator.precision,

@@ -28,6 +28,14 @@ void check_sources(std::span<const Transformer* const> models,
 
 }  // namespace
 
+SearchOptions with_batch_tokens(SearchOptions options, const TransformerConfig& config) {
+  constexpr int64_t kSmall = 384, kLarge = 1024, kLargeFrom = int64_t{4} << 20;
+  if (options.batch_tokens > 0) return options;
+  const int64_t layer = config.d_model * (8 * config.d_model + 2 * config.d_ff);
+  options.batch_tokens = config.decoder_layers * layer < kLargeFrom ? kSmall : kLarge;
+  return options;
+}
+
 int64_t search_cost(int64_t source_tokens, const SearchOptions& options) {
   return std::max(source_tokens + 1, kLeastCost) * options.hypotheses();
 }
@@ -43,7 +51,8 @@ int64_t search_memory(const TransformerConfig& config, DType compute,
   const int64_t size = size_of(compute);
   // Within the budget, sources of kLeastCost tokens make the most hypotheses. One that costs more
   // is searched by itself.
-  const int64_t longest = config.max_length, budget = search_budget(options);
+  const int64_t longest = config.max_length;
+  const int64_t budget = search_budget(with_batch_tokens(options, config));
   const int64_t rows = std::max(budget / kLeastCost, options.hypotheses());
   const int64_t slots =
       std::max(budget + budget / kLeastCost * std::min(options.max_extra_length, longest),

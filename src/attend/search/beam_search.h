@@ -42,6 +42,10 @@ std::vector<std::vector<Hypothesis>> beam_search(std::span<const Transformer* co
                                                  const SearchTokens& tokens,
                                                  const SearchOptions& options);
 
+/// batch_tokens where it is 0: few for a small model, whose weights and keys then stay in a core's
+/// cache; more where a step reads weights from memory, which many rows share.
+SearchOptions with_batch_tokens(SearchOptions options, const TransformerConfig& config);
+
 /// What a source of so many tokens takes of the budget that search_budget gives.
 int64_t search_cost(int64_t source_tokens, const SearchOptions& options);
 int64_t search_cost(const SearchRequest& request, const SearchOptions& options);

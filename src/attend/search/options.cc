@@ -88,7 +88,7 @@ std::string_view name_of(Stopping rule) { return rule == Stopping::kLikely ? "li
 void SearchOptions::validate() const {
   check("beam_size", beam_size, 1, kMostHypotheses);
   check("n_best", n_best, 1, kMostHypotheses);
-  check("batch_tokens", batch_tokens, 1);
+  check("batch_tokens", batch_tokens, 0);
   if (!sampling && n_best > beam_size) {
     fail_usage("n_best: found {}, expected at most beam_size, which is {}; raise beam_size", n_best,
                beam_size);

@@ -51,8 +51,9 @@ struct SearchOptions {
   uint64_t seed = 1;  ///< of sampling
 
   /// Source tokens searched at once by one worker, at a beam size of 4; at another beam size as
-  /// many as make the same number of hypotheses. It bounds memory; the answers do not depend on it.
-  int64_t batch_tokens = 384;
+  /// many as make the same number of hypotheses; 0: as with_batch_tokens() says. It bounds memory;
+  /// the answers do not depend on it.
+  int64_t batch_tokens = 0;
 
   /// Of a sentence at once, at most: rows of a step.
   int64_t hypotheses() const { return sampling ? n_best : beam_size; }

@@ -34,7 +34,7 @@ TokenBatch source_batch(std::span<const std::unique_ptr<ActiveSentence>> sentenc
 SearchPool::SearchPool(std::span<const Transformer* const> models, MemoryPool& memory,
                        const SearchTokens& tokens, const SearchOptions& options)
     : tokens_(tokens),
-      options_(options),
+      options_(with_batch_tokens(options, models.front()->config())),
       models_(make_pool_models(models, memory)),
       caches_(models_),
       scorer_(models_, tokens.eos, options.needs_log_probs()),

@@ -10,8 +10,8 @@
 namespace attend {
 
 /// What a step offers the hypotheses: log P of their next tokens. Of an ensemble, the logarithm of
-/// the mean of its models' probabilities. Where log P is not needed, that of the best token may be 0
-/// and the others' what they are below it.
+/// the mean of its models' probabilities. Where log P is not needed, that of the best token may be
+/// 0 and the others' what they are below it.
 ///
 /// Where `listed` is not empty, the tokens are those alone, in order, with the end of sentence
 /// among them; probabilities are those among them, and all others have none.

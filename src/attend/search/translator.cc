@@ -70,7 +70,7 @@ struct Translator::State {
         models(std::move(ensemble.models)),
         source_tokenizer(std::move(ensemble.source_tokenizer)),
         target_tokenizer(std::move(ensemble.target_tokenizer)),
-        search(the_options.search),
+        search(with_batch_tokens(the_options.search, models.front()->config())),
         tokens(tokens_of(*source_tokenizer, *target_tokenizer, the_options)),
         answers(models.front(), source_tokenizer, target_tokenizer, the_options.details),
         workers(models, tokens, search, worker_count(the_options.workers),

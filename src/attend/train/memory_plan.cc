@@ -58,7 +58,7 @@ int64_t bytes_of_step(const TrainOptions& options, int64_t weights) {
 
 /// The largest budget that lets a search stay within `bytes`.
 int64_t search_batch(const TrainOptions& options, DType compute, int64_t bytes) {
-  SearchOptions search{.beam_size = options.valid_beam_size};
+  SearchOptions search = with_batch_tokens({.beam_size = options.valid_beam_size}, options.model);
   while (search.batch_tokens > 1 && search_memory(options.model, compute, search) > bytes) {
     search.batch_tokens /= 2;
   }
