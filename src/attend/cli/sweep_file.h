@@ -35,8 +35,7 @@ struct SweepRow {
 ///
 /// `given`, what flags say, goes over base and under the rows. Each row's run is the folder of its
 /// name in `folder`, and its event files for TensorBoard go to one of its name in `tensorboard`.
-/// Throws UsageError naming file, line and row for what is wrong with any of
-/// them.
+/// Throws UsageError naming file, line and row for what is wrong with any of them.
 std::deque<SweepRow> read_sweep_file(const std::string& path, const Assignments& given,
                                      const std::string& folder);
 
