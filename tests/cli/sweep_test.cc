@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "attend/base/files.h"
 #include "tests/cli/job.h"
 
 namespace attend {
@@ -149,11 +150,23 @@ TEST_F(Sweep, ARowThatWasChangedIsSaidAndTheOthersGoOn) {
   EXPECT_THAT(changed.out, ContainsRegex("\nother .*failed: its run has other options"));
   EXPECT_TRUE(is_there("runs/new/model.safetensors"));
   EXPECT_EQ(model("other"), before);
+  // No figure of the run stands beside options that it does not have.
+  const std::string show = "\nother +heads 4 +its run has other options";
+  EXPECT_THAT(run({"sweep", path("sweep.yaml"), "--run", path("runs"), "--show"}).out,
+              ContainsRegex(show));
+  EXPECT_THAT(changed.out, ContainsRegex("other +heads 4 +failed: its run has other options"));
 
   const Finished shorter = run(arguments(sweep("  base:\n"), {"--stop-after", "8u"}));
   EXPECT_EQ(shorter.status, 1);
   EXPECT_THAT(shorter.err,
               HasSubstr("row base: its run went on to stop_after 12u, further than 8u"));
+  const auto shown = [&](const std::string& limit) {
+    return run({"sweep", sweep("  base:\n"), "--run", path("runs"), "--show", "--stop-after",
+                limit})
+        .out;
+  };
+  EXPECT_THAT(shown("8u"), HasSubstr("went on to stop_after 12u"));
+  EXPECT_THAT(shown("40u"), HasSubstr("after 12 updates"));
 }
 
 TEST_F(Sweep, RowsOnDifferentTextAreSaid) {
@@ -167,13 +180,15 @@ TEST_F(Sweep, RowsOnDifferentTextAreSaid) {
 }
 
 TEST_F(Sweep, ARowThatFailsIsSaidAndTheOthersGoOn) {
-  const std::string file =
-      sweep("  bad: {learning_rate: 1e30, warmup: 1, max_bad_steps: 2}\n  base:\n");
+  const std::string file = sweep(
+      "  bad: {learning_rate: 1e30, warmup: 1, max_bad_steps: 2}\n  base:\n"
+      "  inf: {learning_rate: 1e6}\n");
   const Finished done = run(arguments(file));
   EXPECT_EQ(done.status, 1);
   EXPECT_THAT(done.err, HasSubstr("row bad: 2 updates in a row had a loss or gradient"));
   EXPECT_THAT(done.out, ContainsRegex("\nbad .*failed: 2 updates in a row"));
   EXPECT_TRUE(is_there("runs/base/model.safetensors"));
+  EXPECT_THAT(done.out, ContainsRegex("\ninf .* inf .* diverged\n"));
   EXPECT_THAT(run({"sweep", file, "--run", path("runs"), "--show"}).out,
               ContainsRegex("\nbad .*failed: 2 updates in a row"));
 }
@@ -189,6 +204,13 @@ TEST_F(Sweep, WhatIsWrongInTheFileIsSaidBeforeAnythingIsTrained) {
       {"rows:\n  a: {d_model: 30, heads: 4}\n", ":2: row a: "},
       {"rows:\n  a: {run: b}\n", "follow from --run"},
       {"rows:\n", "there are no rows"},
+      {"rows: [a, b]\n", ":1: the rows have no names"},
+      {"rows:\n  \"\\0b\":\n", ":2: a row cannot be named \"?b\": its name is"},
+      {"rows:\n  table.md:\n", ":2: a row cannot be named \"table.md\", as what all rows share"},
+      {"rows:\n  tokenizers:\n", ":2: a row cannot be named \"tokenizers\""},
+      {"rows:\n  a: {dry_run: true}\n", "give the flag --dry-run"},
+      {"base: {dry_run: true}\nrows:\n  a:\n", "give the flag --dry-run"},
+      {"rows:\n  a:\n  b: {workers: 99999}\n", ":3: row b: workers: found 99999"},
       {"base: {heads: 1}\n", "there are no rows"},
       {"lines:\n  a:\n", ":1: found \"lines\", expected config, base and rows"},
       {"config: none.yaml\nrows:\n  a:\n", ":1: config: cannot open"},
@@ -208,6 +230,68 @@ TEST_F(Sweep, WhatIsWrongInTheFileIsSaidBeforeAnythingIsTrained) {
   EXPECT_THAT(run(arguments(sweep("  a:\n"), {"--test-source", path("va")})).err,
               HasSubstr("test_source and test_target go together"));
   EXPECT_FALSE(is_there("runs"));
+}
+
+TEST_F(Sweep, WhatRowsReadIsCheckedBeforeTheFirstIsTrained) {
+  folder_.file("short", "one\n");
+  folder_.file("empty", "");
+  struct Case {
+    std::string rows;
+    std::vector<std::string> flags;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {"  a:\n  b: {tokenizer: nosuch.model}\n", {}, "row b: cannot open nosuch.model"},
+      {"  a:\n  b: {train_source: nosuch.en}\n", {}, "row b: cannot open nosuch.en"},
+      {"  a:\n  b: {valid_source: nosuch.en}\n", {}, "row b: cannot open nosuch.en"},
+      {"  a:\n", {"--test-source", "nosuch.en", "--test-target", path("vb")}, "nosuch.en"},
+      {"  a:\n", {"--test-source", path("va"), "--test-target", path("short")}, "has 2 lines but"},
+      {"  a:\n", {"--test-source", path("empty"), "--test-target", path("empty")}, "is empty"},
+  };
+  for (const Case& each : cases) {
+    const Finished refused = run(arguments(sweep(each.rows), each.flags));
+    EXPECT_EQ(refused.status, 1) << each.message;
+    EXPECT_THAT(refused.err, HasSubstr(each.message));
+    EXPECT_FALSE(is_there("runs")) << each.message;
+  }
+  // Rows that are done need their text no more.
+  ASSERT_EQ(run(arguments(sweep("  a:\n"))).status, 0);
+  std::filesystem::remove(path("a"));
+  EXPECT_EQ(run(arguments(sweep("  a:\n"))).status, 0);
+}
+
+TEST_F(Sweep, TwoAtOnceInOneFolderAreRefused) {
+  const std::string file = sweep("  a:\n");
+  std::filesystem::create_directory(path("runs"));
+  {
+    const RunLock other(path("runs"));
+    const Finished refused = run(arguments(file));
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_THAT(refused.err, HasSubstr("is running in " + path("runs")));
+    EXPECT_FALSE(is_there("runs/table.md"));
+    EXPECT_FALSE(is_there("runs/a"));
+    EXPECT_EQ(run({"sweep", file, "--run", path("runs"), "--show"}).status, 0);
+  }
+  EXPECT_EQ(run(arguments(file)).status, 0);
+}
+
+TEST_F(Sweep, AFolderThatCannotBeMadeIsSaid) {
+  const std::string file = sweep("  a:\n");
+  folder_.file("runs", "");
+  const Finished refused = run(arguments(file));
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.err, HasSubstr("error: "));
+  EXPECT_THAT(refused.err, HasSubstr(path("runs")));
+  EXPECT_THAT(refused.err, Not(HasSubstr("filesystem error")));
+}
+
+TEST_F(Sweep, EachRowHasItsOwnFolderForTensorboard) {
+  const std::string file = sweep("  a:\n  b: {heads: 1}\n");
+  ASSERT_EQ(run(arguments(file, {"--tensorboard", path("events")})).status, 0);
+  for (const char* row : {"a", "b"}) {
+    const std::filesystem::directory_iterator begin(path("events") + "/" + row);
+    EXPECT_EQ(std::distance(begin, std::filesystem::directory_iterator()), 1);
+  }
 }
 
 TEST_F(Sweep, ARecipeBesideTheFileIsItsBase) {

@@ -10,12 +10,12 @@
 #include "attend/cli/sweep_data.h"
 #include "attend/cli/sweep_file.h"
 #include "attend/cli/sweep_score.h"
+#include "attend/cli/sweep_state.h"
 #include "attend/cli/sweep_table.h"
 #include "attend/cli/train_options.h"
 #include "attend/cli/training.h"
 #include "attend/data/corpus_reader.h"
 #include "attend/train/run_folder.h"
-#include "attend/train/schedule.h"
 
 namespace attend {
 namespace {
@@ -51,6 +51,8 @@ class SweepCommand : public Command {
   void run(const OptionSet& options) override;
 
  private:
+  /// Before hours are spent on the first of them.
+  void check_rows() const;
   /// What goes wrong with a row is its problem alone.
   void train_row(SweepRow& row, const StopSignals& signals);
   void go_on_with(SweepRow& row, const StopSignals& signals);
@@ -117,51 +119,48 @@ void SweepCommand::require() const {
   }
 }
 
+void SweepCommand::check_rows() const {
+  if (!test_.source.empty()) read_test_text(test_);
+  for (const SweepRow& row : rows_) {
+    SweepRowState state;
+    try {
+      state = state_of_row(row);
+    } catch (const Error&) {
+      continue;  // a damaged run is its row's problem, and said in its turn
+    }
+    try {
+      if (!state.is_done) check_files(row.train, state.run.has_value());
+    } catch (const Error& error) {
+      fail("row {}: {}", row.name, error.what());
+    }
+  }
+}
+
 void SweepCommand::note_problem(const SweepRow& row, const std::string& problem) {
   logger().error("row {}: {}", row.name, problem);
   problems_[row.name] = problem;
 }
 
-std::string list_of(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += (text.empty() ? "" : "; ") + line;
-  return text;
-}
-
-/// Whether the row has a run that is as far as it is asked to go. Throws Error where it is further.
-bool is_done(const SweepRow& row, const Assignments& recorded, const RunState& state) {
-  if (state.finished.empty()) return false;
-  TrainOptions before;
-  OptionSet options;
-  define_train_options(options, before);
-  options.apply({recorded});
-  const TrainLimit& asked = row.train.stop_after;
-  if (before.stop_after == asked) return before.patience == row.train.patience;
-  if (reached(state.done, asked)) {
-    fail(
-        "its run went on to stop_after {}, further than {}; remove {} to train it anew, or ask for "
-        "as much",
-        to_string(before.stop_after), to_string(asked), row.train.run);
-  }
-  return false;
+std::string changed_text(const SweepRowState& state) {
+  return fmt::format("its run has other options ({})", state.other_options);
 }
 
 void SweepCommand::go_on_with(SweepRow& row, const StopSignals& signals) {
-  const std::optional<RunState> state = state_of_run(row.train.run);
-  if (state) {
-    const Assignments recorded = recorded_options(row.train.run, row.options);
-    const std::vector<std::string> changes = contradictions_with(recorded, row.options);
-    if (!changes.empty()) {
-      fail(
-          "its run has other options ({}); remove {} to train it anew, or give the row another "
-          "name",
-          list_of(changes), row.train.run);
-    }
-    if (is_done(row, recorded, *state)) return logger().info("row {} is done", row.name);
+  const SweepRowState state = state_of_row(row);
+  if (state.run && !state.other_options.empty()) {
+    fail("{}; remove {} to train it anew, or give the row another name", changed_text(state),
+         row.train.run);
   }
+  if (!state.further.empty()) {
+    fail(
+        "its run went on to stop_after {}, further than {}; remove {} to train it anew, or ask for "
+        "as much",
+        state.further, to_string(row.train.stop_after), row.train.run);
+  }
+  if (state.is_done) return logger().info("row {} is done", row.name);
   logger().info("{}", row.options.quality_summary());
   share_tokenizer(train_.run, row.train, signals.stop());
-  if (row.train.cache.empty()) row.train.cache = (Path(train_.run) / "cache").string();
+  if (row.train.cache.empty()) row.train.cache = (Path(train_.run) / kSweepCache).string();
   run_training(row.train, row.options, signals);
 }
 
@@ -203,15 +202,33 @@ void SweepCommand::train_row(SweepRow& row, const StopSignals& signals) {
   }
 }
 
+/// Figures of a run with other options are none of this row.
+SweepFigures figures_of_row(const SweepRow& row) {
+  const SweepRowState state = state_of_row(row);
+  if (!state.other_options.empty()) {
+    return {.state = state.run ? changed_text(state) : "not begun"};
+  }
+  SweepFigures figures = figures_of_run(row.train.run);
+  if (!state.further.empty()) figures.state = "went on to stop_after " + state.further;
+  if (figures.state.empty() && state.run && !state.is_done) {
+    figures.state = fmt::format("after {} updates", state.run->done.updates);
+  }
+  return figures;
+}
+
 std::vector<SweepFigures> SweepCommand::figures() const {
   std::vector<SweepFigures> all;
   for (const SweepRow& row : rows_) {
-    SweepFigures figures = figures_of_run(row.train.run);
+    SweepFigures& figures = all.emplace_back();
+    try {
+      figures = figures_of_row(row);
+    } catch (const std::exception& error) {
+      figures.state = failed_text(error.what());
+    }
     figures.name = row.name;
     figures.differs = row.differs;
     const auto problem = problems_.find(row.name);
-    if (problem != problems_.end()) figures.state = "failed: " + problem->second;
-    all.push_back(figures);
+    if (problem != problems_.end()) figures.state = failed_text(problem->second);
   }
   return all;
 }
@@ -219,17 +236,19 @@ std::vector<SweepFigures> SweepCommand::figures() const {
 void SweepCommand::write_table() const {
   const std::vector<SweepFigures> all = figures();
   const Path folder = train_.run;
-  write_file(folder / "table.md", markdown_table(all));
-  write_file(folder / "table.tsv", tsv_table(all));
+  write_file(folder / kSweepTableMarkdown, markdown_table(all));
+  write_file(folder / kSweepTableTsv, tsv_table(all));
   print(aligned_table(all));
 }
 
 void SweepCommand::run(const OptionSet&) {
   if (show_) return print(aligned_table(figures()));
+  check_rows();
   if (train_.dry_run) {
     for (const SweepRow& row : rows_) print(fmt::format("{}\n{}", row.name, dry_run(row.train)));
     return;
   }
+  const RunLock lock(train_.run);  // two sweeps would write one table
   const StopSignals signals;
   for (SweepRow& row : rows_) {
     train_row(row, signals);

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "attend/base/files.h"
+#include "attend/cli/sweep_file.h"
 #include "attend/cli/train_options.h"
 #include "attend/data/fingerprint.h"
 #include "attend/io/model_directory.h"
@@ -33,17 +34,27 @@ std::string tokenizer_key(TrainOptions train) {
 
 }  // namespace
 
+void check_files(const TrainOptions& train, bool has_begun) {
+  check_texts(train);
+  if (has_begun) return;  // the run has tokenizers of its own, and may have a cache of its text
+  for (const ParallelFiles& files : training_corpus(train).corpora) files.check();
+  for (const std::string& file :
+       {train.tokenizer, train.source_tokenizer, train.target_tokenizer}) {
+    if (!file.empty()) Tokenizer::load(file);
+  }
+}
+
 void share_tokenizer(const std::string& folder, TrainOptions& train,
                      const std::atomic<bool>& stop) {
   if (!train.tokenizer.empty() || !train.source_tokenizer.empty()) return;
-  const Path shared = Path(folder) / "tokenizers" / tokenizer_key(train);
+  const Path shared = Path(folder) / kSweepTokenizers / tokenizer_key(train);
   const auto name = [&](const char* file) { return (shared / file).string(); };
   const std::string joint = name(kTokenizerFile), source = name(kSourceTokenizerFile),
                     target = name(kTargetTokenizerFile);
   std::error_code error;
   if (!std::filesystem::exists(train.joint_vocabulary ? joint : target, error)) {
     const Tokenizers made = make_tokenizers(train, &stop);
-    std::filesystem::create_directories(shared);
+    ensure_directory(shared);
     write_file(train.joint_vocabulary ? joint : source, made.source->serialized());
     if (!train.joint_vocabulary) write_file(target, made.target->serialized());
   }

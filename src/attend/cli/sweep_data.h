@@ -8,6 +8,10 @@
 
 namespace attend {
 
+/// That a row can read what it names: its validation text and, unless its run has begun, its
+/// training text and tokenizers. Of the training text it reads a line. Throws Error.
+void check_files(const TrainOptions& train, bool has_begun);
+
 /// Names the tokenizers in `train` that would be trained: rows that would train the same one share
 /// it, in `folder`/tokenizers, where it is trained for the first of them. Throws as
 /// make_tokenizers.

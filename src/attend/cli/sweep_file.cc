@@ -1,5 +1,6 @@
 #include "attend/cli/sweep_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -14,6 +15,14 @@ namespace attend {
 namespace {
 
 constexpr const char* kKeys = "config, base and rows";
+constexpr const char* kRows = "\"rows:\" with a name and its options a line, as in a: {heads: 1}";
+
+/// Control characters would move the cursor, or end the message.
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ') || c == 127; }, '?');
+  return text;
+}
 
 void check_row_name(const std::string& name, const std::string& where) {
   constexpr std::string_view kAllowed =
@@ -24,6 +33,12 @@ void check_row_name(const std::string& name, const std::string& where) {
     fail_usage(
         "{}: a row cannot be named \"{}\": its name is that of its folder; expected letters, "
         "digits and . _ + -, no dot in front",
+        where, printable(name));
+  }
+  for (const char* taken : {kSweepTokenizers, kSweepCache, kSweepTableMarkdown, kSweepTableTsv}) {
+    if (name != taken) continue;
+    fail_usage(
+        "{}: a row cannot be named \"{}\", as what all rows share in --run is; choose another name",
         where, name);
   }
 }
@@ -51,14 +66,14 @@ class SweepReader {
     if (const YAML::Node config = root["config"]) sources_.push_back(recipe(config));
     if (const YAML::Node base = root["base"]) {
       sources_.push_back(assignments_of(base, path_, &names_));
-      refuse_run(sources_.back());
+      refuse_options_of_sweep(sources_.back());
     }
     sources_.push_back(given);
     const YAML::Node rows = root["rows"];
-    if (!rows || !rows.IsMap() || rows.size() == 0) {
-      fail_usage("{}: there are no rows; expected \"rows:\" with a name and its options a line",
-                 path_);
+    if (!rows || rows.IsNull() || rows.size() == 0) {
+      fail_usage("{}: there are no rows; expected {}", path_, kRows);
     }
+    if (!rows.IsMap()) fail_usage("{}: the rows have no names; expected {}", place(rows), kRows);
     for (const auto& entry : rows) add_row(entry.first, entry.second);
     return std::move(rows_);
   }
@@ -88,10 +103,14 @@ class SweepReader {
                         names_);
   }
 
-  static void refuse_run(const Assignments& assignments) {
+  static void refuse_options_of_sweep(const Assignments& assignments) {
     for (const Assignment& each : assignments) {
-      if (each.name != "run") continue;
-      fail_usage("{}: the folders of a sweep follow from --run and the rows' names", each.origin);
+      if (each.name == "run") {
+        fail_usage("{}: the folders of a sweep follow from --run and the rows' names", each.origin);
+      }
+      if (each.name == "dry_run") {
+        fail_usage("{}: a sweep is tried as a whole: give the flag --dry-run instead", each.origin);
+      }
     }
   }
 
@@ -105,13 +124,17 @@ class SweepReader {
     SweepRow& row = rows_.emplace_back();
     row.name = key.Scalar();
     row.changes = assignments_of(value, path_, &names_);
-    refuse_run(row.changes);
+    refuse_options_of_sweep(row.changes);
     row.differs = describe(row.changes);
     define_train_options(row.options, row.train);
     std::vector<Assignments> sources = sources_;
     sources.push_back(row.changes);
     row.options.apply(sources);
     row.train.run = (Path(folder_) / row.name).string();
+    row.train.dry_run = false;  // a recipe may say so of its own run
+    if (!row.train.tensorboard.empty()) {
+      row.train.tensorboard = (Path(row.train.tensorboard) / row.name).string();
+    }
     try {
       row.train.validate();
     } catch (const UsageError& error) {

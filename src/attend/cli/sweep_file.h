@@ -9,6 +9,12 @@
 
 namespace attend {
 
+/// What all rows of a sweep share, in the folder of their folders.
+constexpr const char* kSweepTokenizers = "tokenizers";
+constexpr const char* kSweepCache = "cache";
+constexpr const char* kSweepTableMarkdown = "table.md";
+constexpr const char* kSweepTableTsv = "table.tsv";
+
 /// A row of a sweep: one training run.
 struct SweepRow {
   std::string name;
@@ -28,8 +34,8 @@ struct SweepRow {
 ///       one-head: {heads: 1}
 ///
 /// `given`, what flags say, goes over base and under the rows. Each row's run is the folder of its
-/// name in `folder`. Throws UsageError naming file, line and row for what is wrong with any of
-/// them.
+/// name in `folder`, and its event files for TensorBoard go to one of its name in `tensorboard`.
+/// Throws UsageError naming file, line and row for what is wrong with any of them.
 std::deque<SweepRow> read_sweep_file(const std::string& path, const Assignments& given,
                                      const std::string& folder);
 

@@ -5,7 +5,6 @@
 #include "attend/base/error.h"
 #include "attend/base/log.h"
 #include "attend/data/fingerprint.h"
-#include "attend/data/text.h"
 #include "attend/io/model_directory.h"
 #include "attend/metrics/bleu.h"
 #include "attend/search/translator.h"
@@ -50,12 +49,14 @@ std::string key_of(const TrainOptions& train, const std::vector<std::string>& so
 
 }  // namespace
 
+ParallelText read_test_text(const TestText& text) {
+  ParallelText read = read_parallel_text({.source = text.source, .target = text.target});
+  if (read.source.empty()) fail("{} is empty; expected the test text of a sweep", text.source);
+  return read;
+}
+
 double test_bleu(const TrainOptions& train, const TestText& text) {
-  const std::vector<std::string> source = read_lines(text.source), target = read_lines(text.target);
-  if (source.size() != target.size()) {
-    fail("{} has {} lines, but {} has {}; expected as many", text.source, source.size(),
-         text.target, target.size());
-  }
+  const auto [source, target] = read_test_text(text);
   const std::string key = key_of(train, source, target);
   const Recorded before = recorded(train.run);
   if (before.key == key) return before.bleu;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "attend/base/files.h"
+#include "attend/data/parallel_text.h"
 #include "attend/train/options.h"
 
 namespace attend {
@@ -13,6 +14,10 @@ struct TestText {
   std::string source;
   std::string target;
 };
+
+/// It is read for each row. Throws Error: a file cannot be read, is no file, or is empty; the two
+/// have not equally many lines.
+ParallelText read_test_text(const TestText& text);
 
 /// BLEU of a finished run's translations of a test text, as `attend translate` and `attend
 /// evaluate` give it with the run's valid_beam_size and valid_length_penalty. The translations are

@@ -76,13 +76,6 @@ std::string joined(const std::vector<std::string>& cells, std::string_view betwe
   return text;
 }
 
-/// One line, whatever an error's message had in it.
-std::string flat(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  std::replace(text.begin(), text.end(), '\t', ' ');
-  return text;
-}
-
 std::string time_text(double seconds) {
   const auto whole = static_cast<int64_t>(std::llround(seconds));
   return whole < 3600 ? fmt::format("{}:{:02}", whole / 60, whole % 60)
@@ -110,7 +103,20 @@ std::string median_speed(const RunHistory& history) {
   return fmt::format("{:.0f}", *middle);
 }
 
+/// The log has no figures that are not finite. A perplexity that is none of a loss that is one is
+/// too large.
+std::string perplexity_text(const ValidationScores& scores) {
+  if (std::isfinite(scores.perplexity)) return fmt::format("{:.2f}", scores.perplexity);
+  return std::isnan(scores.loss) ? "nan" : "inf";
+}
+
 }  // namespace
+
+std::string failed_text(std::string message) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::replace(message.begin(), message.end(), '\t', ' ');
+  return "failed: " + message;
+}
 
 SweepFigures figures_of_run(const Path& run) {
   SweepFigures figures{.state = "not begun"};
@@ -120,9 +126,12 @@ SweepFigures figures_of_run(const Path& run) {
   const RunHistory history = read_history([&](std::string& line) { return reader.next(line); });
   const std::optional<RunState> state = state_of_run(run);
   if (history.weights > 0) figures.weights = grouped(history.weights);
-  if (const auto* best = history.best_validation()) {
-    figures.perplexity = fmt::format("{:.2f}", best->scores.perplexity);
-    if (best->scores.bleu) figures.bleu = fmt::format("{:.2f}", *best->scores.bleu);
+  const auto* chosen = history.best_validation();
+  if (chosen == nullptr && !history.validations.empty()) chosen = &history.validations.back();
+  const bool diverged = chosen != nullptr && !std::isfinite(chosen->scores.perplexity);
+  if (chosen != nullptr) {
+    figures.perplexity = perplexity_text(chosen->scores);
+    if (chosen->scores.bleu) figures.bleu = fmt::format("{:.2f}", *chosen->scores.bleu);
   }
   figures.tokens_per_second = median_speed(history);
   if (const auto bleu = recorded_test_bleu(run)) figures.test_bleu = fmt::format("{:.2f}", *bleu);
@@ -132,7 +141,8 @@ SweepFigures figures_of_run(const Path& run) {
     figures.state =
         state->finished.empty() ? fmt::format("after {} updates", state->done.updates) : "";
   }
-  if (!history.error.empty()) figures.state = "failed: " + flat(history.error);
+  if (diverged) figures.state = "diverged" + (figures.state.empty() ? "" : ", " + figures.state);
+  if (!history.error.empty()) figures.state = failed_text(history.error);
   return figures;
 }
 

@@ -17,11 +17,14 @@ struct SweepFigures {
   std::string test_bleu;
   std::string time;
   std::string tokens_per_second;
-  std::string state;  ///< "done", "after 400 updates", "failed: ..."
+  std::string state;  ///< "after 400 updates", "diverged", "failed: ..."; empty where it is done
 };
 
+/// The state of a row with this problem, in one line.
+std::string failed_text(std::string message);
+
 /// Figures of the run in a folder: what its checkpoints, its log and test_bleu() say. `state` is
-/// empty where the run is done.
+/// empty where the run has finished, and says so where its best model's perplexity is not finite.
 SweepFigures figures_of_run(const Path& run);
 
 /// The table with columns of equal width, for a terminal. A column that is empty in all rows is

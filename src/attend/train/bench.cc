@@ -12,6 +12,7 @@
 #include "attend/comm/launch.h"
 #include "attend/io/profile_json.h"
 #include "attend/kernels/gemm.h"
+#include "attend/search/text_model.h"
 #include "attend/train/engine.h"
 
 namespace attend {
@@ -67,10 +68,7 @@ double machine_rate(DType dtype, WorkerPool& workers) {
 }  // namespace
 
 int64_t resolve_workers(int64_t requested) {
-  constexpr int64_t kMost = 4096;
-  if (requested < 0 || requested > kMost) {
-    fail_usage("workers: {} is not between 0 (one a core) and {}", requested, kMost);
-  }
+  check_workers(requested);
   // Ranks on one machine share its cores, whether mpirun bound each to some or not.
   const int64_t cores =
       std::min(available_cores(),

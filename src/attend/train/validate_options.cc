@@ -5,6 +5,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/utf8.h"
+#include "attend/search/text_model.h"
 #include "attend/train/options.h"
 #include "attend/train/training_data.h"
 
@@ -224,7 +225,7 @@ void check_run(const TrainOptions& options) {
   at_least("patience", options.patience, 0);
   at_least("valid_beam_size", options.valid_beam_size, 1);
   not_negative("valid_length_penalty", options.valid_length_penalty);
-  at_least("workers", options.workers, 0);
+  check_workers(options.workers);
 }
 
 }  // namespace
