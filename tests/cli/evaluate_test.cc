@@ -138,6 +138,13 @@ TEST(Evaluate, RefusesComparisonsThatAreNone) {
   EXPECT_THAT(refusal({"--hypothesis", systems.base, "--paired-ar"}),
               HasSubstr("two files or more"));
   EXPECT_THAT(refusal({"--hypothesis", systems.base, systems.base}), HasSubstr("given twice"));
+  const std::string link = systems.base + ".link";
+  std::filesystem::create_symlink(systems.base, link);
+  EXPECT_THAT(refusal({"--hypothesis", systems.base, link, "--paired-ar"}),
+              HasSubstr(link + " is given twice, as " + systems.base + " too"));
+  EXPECT_THAT(refusal({"--metrics", "bleu,ter,bleu"}), HasSubstr("metrics: bleu is given twice"));
+  EXPECT_THAT(refusal({"--metrics", "chrf,chrf++", "--chrf-word-order", "0"}),
+              HasSubstr("chrf_word_order: found 0"));
   EXPECT_THAT(refusal({"--hypothesis", systems.base, systems.same, "--sentence"}),
               HasSubstr("scores one system"));
   EXPECT_THAT(
@@ -145,7 +152,7 @@ TEST(Evaluate, RefusesComparisonsThatAreNone) {
       HasSubstr("expected one of them"));
   EXPECT_THAT(refusal({"--ter-asian-support"}), HasSubstr("changes nothing without"));
   EXPECT_THAT(refusal({"--tokenize", "flores200", "--hypothesis", systems.base}),
-              HasSubstr("needs a SentencePiece model"));
+              HasSubstr("(--tokenizer-model FILE)"));
   EXPECT_THAT(refusal({"--smooth-value", "1"}), HasSubstr("takes no value"));
 }
 
@@ -199,7 +206,9 @@ TEST(Evaluate, AReferenceMayBeMissing) {
   const Finished none =
       run({"evaluate", "--reference", gaps, "--missing-references"}, texts.output);
   EXPECT_EQ(none.status, 2);
-  EXPECT_THAT(none.err, HasSubstr("line 1 has no reference"));
+  EXPECT_THAT(
+      none.err,
+      HasSubstr("missing_references: line 1 has no reference, as it is empty in " + gaps + ";"));
 }
 
 TEST(Evaluate, WarnsOfTokenizedText) {

@@ -148,6 +148,13 @@ TEST_F(Report, TakesRunsOfOtherVersionsAndInProgress) {
   EXPECT_FALSE(run.contains("scores"));
 }
 
+TEST_F(Report, TokenizersThatNeedAModelGetOne) {
+  const Json page = report({path("validated"), "--tokenize", "flores200", "--tokenizer-model",
+                            ATTEND_SOURCE_DIR "/tests/metrics/pieces.model"});
+  EXPECT_THAT(page["runs"][0]["scores"][0]["signature"].get<std::string>(),
+              HasSubstr("tok:flores200"));
+}
+
 TEST_F(Report, RefusesWhatIsNoRun) {
   const Finished missing = run({"report", path("nowhere")});
   EXPECT_EQ(missing.status, 1);
@@ -157,6 +164,15 @@ TEST_F(Report, RefusesWhatIsNoRun) {
   EXPECT_EQ(run({"report"}).status, 2);
   EXPECT_EQ(run({"report", path("run"), "--test-source", path("a")}).status, 2);
   EXPECT_EQ(run({"report", path("run"), "--samples", "-1"}).status, 2);
+  EXPECT_EQ(run({"report", path("run"), path("run") + "/"}).status, 2) << "twice the same";
+  const std::string file = path("valid.a");
+  for (const auto& [option, value] : {std::pair("--output", path("nowhere/x.html")),
+                                      {"--output", path("run")},
+                                      {"--tensorboard", file}}) {
+    const Finished early = run({"report", path("validated"), option, value});
+    EXPECT_EQ(early.status, 1) << option;
+    EXPECT_THAT(early.err, Not(HasSubstr("translating"))) << option << " is seen to be wrong first";
+  }
   const Finished over = run({"report", path("run"), "--output", path("run") + "/log.jsonl"});
   EXPECT_EQ(over.status, 2) << "a run's log is not written over";
 }

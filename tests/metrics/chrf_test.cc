@@ -56,6 +56,9 @@ TEST(Chrf, RefusesOrdersThatCannotBeMeant) {
   ChrfOptions negative;
   negative.word_order = -1;
   EXPECT_THROW(corpus_chrf({"a"}, {{"a"}}, negative), UsageError);
+  ChrfOptions endless;
+  endless.char_order = 1'000'000'000;
+  EXPECT_THROW(corpus_chrf({"a"}, {{"a"}}, endless), UsageError);
   ChrfOptions beta;
   beta.beta = 0;
   EXPECT_THROW(corpus_chrf({"a"}, {{"a"}}, beta), UsageError);

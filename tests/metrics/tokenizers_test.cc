@@ -32,7 +32,11 @@ TEST(BleuTokenizers, SayWhatModelTheyNeed) {
             std::string::npos);
   EXPECT_THROW(load_bleu_tokenizer(BleuTokenizer::kSpm, "/missing.model"), Error);
   EXPECT_THROW(load_bleu_tokenizer(BleuTokenizer::kSpm, __FILE__), Error);
-  EXPECT_THROW(load_bleu_tokenizer(BleuTokenizer::kJaMecab, "/missing"), Error);
+  const std::string missing =
+      message_of<Error>([] { load_bleu_tokenizer(BleuTokenizer::kJaMecab, "/missing"); });
+  EXPECT_EQ(missing,
+            "tokenizer_model: /missing holds no sys.dic; expected the folder of a MeCab "
+            "dictionary");
   EXPECT_THROW(load_bleu_tokenizer(BleuTokenizer::kJaMecab, "/a folder"), Error);
 }
 

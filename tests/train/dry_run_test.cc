@@ -108,6 +108,11 @@ TEST(Contract16, WhatIsMissingOrWrongIsNamed) {
   options = good;
   options.run = options.train_source[0];
   expect_contains(message_of([&] { dry_run(options); }), options.run + " is not a folder");
+  options = good;
+  options.tensorboard = options.train_source[0];
+  const std::string refusal = "tensorboard: " + options.tensorboard + " is not a folder";
+  expect_contains(message_of([&] { dry_run(options); }), refusal);
+  expect_contains(message_of([&] { train(options); }), refusal);
 }
 
 TEST(Contract16, DisksThatAreTooSmallOrReadOnlyAreNamed) {

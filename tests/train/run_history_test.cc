@@ -75,6 +75,20 @@ TEST(RunHistory, OfUpdatesThatCameTwiceTheLastCounts) {
             std::vector<int64_t>{10});
 }
 
+TEST(RunHistory, AnAverageOfCheckpointsCountsWhereItIsKept) {
+  const std::string log = valid_line(40, 1, true) + train_line(60, 3);
+  const RunHistory unused = history(log + valid_line(60, 5, true) + valid_line(60, 4, false));
+  ASSERT_EQ(unused.validations.size(), 2U);
+  EXPECT_EQ(unused.best_validation()->done.updates, 60);
+  EXPECT_EQ(*unused.best_validation()->scores.bleu, 5);
+  const RunHistory used = history(log + valid_line(60, 5, true) + valid_line(60, 6, true));
+  ASSERT_EQ(used.validations.size(), 2U);
+  EXPECT_EQ(*used.best_validation()->scores.bleu, 6);
+  const RunHistory neither = history(log + valid_line(60, 0.5, false) + valid_line(60, 0, false));
+  EXPECT_EQ(neither.best_validation()->done.updates, 40);
+  EXPECT_EQ(*neither.validations.back().scores.bleu, 0.5);
+}
+
 TEST(RunHistory, ARunThatBeganAnewForgets) {
   const RunHistory found =
       history(train_line(10, 4) + "{\"event\":\"start\",\"pairs\":7}\n" + train_line(5, 3));

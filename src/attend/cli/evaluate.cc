@@ -1,8 +1,11 @@
+#include <unistd.h>
+
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
 #include "attend/base/error.h"
+#include "attend/base/files.h"
 #include "attend/base/log.h"
 #include "attend/cli/command.h"
 #include "attend/cli/evaluation_table.h"
@@ -69,7 +72,10 @@ class EvaluateCommand : public Command {
  private:
   bool is_paired() const { return paired_bootstrap_ || paired_ar_; }
   void define_metrics(OptionSet& options);
+  void check_metrics() const;
+  void refuse_same_systems() const;
   void read_text();
+  void refuse_lines_without_reference() const;
   /// Reads a file and warns of what looks wrong in it.
   Lines read_side(const std::string& path) const;
   Metric metric_of(MetricName name) const;
@@ -186,7 +192,34 @@ void EvaluateCommand::resolve(const OptionSet& options, const Assignments& confi
   if (ter_.asian_support && !ter_.normalized && !ter_.no_punct) {
     fail_usage("ter_asian_support changes nothing without ter_normalized or ter_no_punct");
   }
-  for (const MetricName metric : metrics_) metric_of(metric);  // checks the options of each
+  check_metrics();
+}
+
+/// Two metrics of one name would be one in JSON.
+void EvaluateCommand::check_metrics() const {
+  for (auto metric = metrics_.begin(); metric != metrics_.end(); ++metric) {
+    if (std::find(metrics_.begin(), metric, *metric) != metric) {
+      fail_usage("metrics: {} is given twice", name_of(*metric));
+    }
+    if (*metric == MetricName::kChrfPlusPlus && chrf_word_order_ == 0) {
+      fail_usage(
+          "chrf_word_order: found 0, expected 1 or more for chrf++; without words it is chrf");
+    }
+    metric_of(*metric);  // checks its options
+  }
+}
+
+/// A file compared with itself, by whatever names, would look like two systems that are equal.
+void EvaluateCommand::refuse_same_systems() const {
+  for (auto one = hypotheses_.begin(); one != hypotheses_.end(); ++one) {
+    const auto identity = identity_of_file(*one, STDIN_FILENO);
+    const auto same = std::find_if(hypotheses_.begin(), one, [&](const std::string& other) {
+      return other == *one || (identity && identity_of_file(other, STDIN_FILENO) == identity);
+    });
+    if (same == one) continue;
+    const std::string as = *same == *one ? "" : fmt::format(", as {} too", file_name(*same));
+    fail_usage("hypothesis: {} is given twice{}; expected different systems", file_name(*one), as);
+  }
 }
 
 void EvaluateCommand::require() const {
@@ -194,14 +227,8 @@ void EvaluateCommand::require() const {
     fail_usage("--reference FILE is missing: the translations to compare with");
   }
   if (hypotheses_.empty()) fail_usage("hypothesis: found none, expected at least one");
+  refuse_same_systems();
   std::vector<std::string> files = hypotheses_;
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (std::find(files.begin(), files.begin() + static_cast<int64_t>(i), files[i]) ==
-        files.begin() + static_cast<int64_t>(i)) {
-      continue;
-    }
-    fail_usage("hypothesis: {} is given twice; expected different systems", file_name(files[i]));
-  }
   files.insert(files.end(), references_.begin(), references_.end());
   if (std::count(files.begin(), files.end(), "-") > 1) {
     fail_usage("reference and hypothesis are both standard input; name a file for one of them");
@@ -243,6 +270,21 @@ void EvaluateCommand::read_text() {
            counted(std::ssize(lines), "line"), file_name(references_[i]),
            counted(std::ssize(reference_lines_[i]), "line"));
     }
+  }
+  if (missing_references_) refuse_lines_without_reference();
+}
+
+void EvaluateCommand::refuse_lines_without_reference() const {
+  for (size_t line = 0; line < reference_lines_[0].size(); ++line) {
+    if (!references_of(reference_lines_, line).empty()) continue;
+    std::string files;
+    for (const std::string& path : references_) {
+      files += (files.empty() ? "" : ", ") + file_name(path);
+    }
+    fail_usage(
+        "missing_references: line {} has no reference, as it is empty in {}; expected one at "
+        "least, or no --missing-references",
+        line + 1, files);
   }
 }
 

@@ -115,6 +115,10 @@ void ReportCommand::define(OptionSet& options) {
            "Alpha; auto is what the run was validated with")
       .quality();
   options.add("tokenize", report_.bleu.tokenizer, "How BLEU cuts lines into words");
+  options
+      .add("tokenizer_model", report_.bleu.tokenizer_model,
+           "What --tokenize needs: see attend evaluate")
+      .metavar("FILE");
   options.add("lowercase", lowercase_, "Ignore case in BLEU and chrF (TER always does)");
   options.group("Speed");
   options.add("workers", report_.workers, "Threads; 0 is one a core");
@@ -134,7 +138,9 @@ void ReportCommand::resolve(const OptionSet& options, const Assignments& config,
 
 void ReportCommand::require() const {
   if (runs_.empty()) fail_usage("RUN is missing: the folder of a run, or several");
-  std::vector<std::string> read = {report_.test_source, report_.test_target};
+  names_of({runs_.begin(), runs_.end()});  // refuses a run that is given twice
+  std::vector<std::string> read = {report_.test_source, report_.test_target,
+                                   report_.bleu.tokenizer_model};
   for (const std::string& run : runs_) {
     for (std::string& file : files_of_model(run)) read.push_back(std::move(file));
     read.push_back((Path(run) / "log.jsonl").string());
@@ -144,6 +150,7 @@ void ReportCommand::require() const {
 }
 
 void ReportCommand::run(const OptionSet&) {
+  Output output(output_);  // first: an unwritable one is not found out after all translating
   std::vector<ReportedRun> runs;
   for (const std::string& folder : runs_) {
     ReportedRun& run = runs.emplace_back(ReportedRun{.folder = folder});
@@ -155,14 +162,14 @@ void ReportCommand::run(const OptionSet&) {
   }
   ReportOptions settings = report_;
   settings.workers = resolve_workers(report_.workers);
-  const std::string page = make_report(runs, settings);
   if (!tensorboard_.empty()) {
+    refuse_unwritable_folder("tensorboard", tensorboard_);
     const std::vector<std::string> names = names_of({runs_.begin(), runs_.end()});
     for (std::size_t i = 0; i < runs_.size(); ++i) {
-      write_tensorboard(runs_[i], Path(tensorboard_) / Path(names[i]).relative_path());
+      write_tensorboard(runs_[i], Path(tensorboard_) / names[i]);
     }
   }
-  Output output(output_);
+  const std::string page = make_report(runs, settings);
   output.write(page);
   output.finish();
   if (output_ != "-") logger().info("{} ({} KiB)", output_, page.size() >> 10);

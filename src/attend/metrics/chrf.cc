@@ -1,5 +1,6 @@
 #include "attend/metrics/chrf.h"
 
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,12 +15,14 @@ namespace attend {
 namespace {
 
 void check(const ChrfOptions& options) {
-  if (options.char_order < 0 || options.word_order < 0 ||
-      options.char_order + options.word_order == 0) {
-    fail_usage(
-        "chrF's orders are {} (characters) and {} (words): expected 0 or more, and one of "
-        "them 1 or more",
-        options.char_order, options.word_order);
+  constexpr int64_t kMostOrders = 100;
+  for (const auto& [name, order] : {std::pair("chrf_char_order", options.char_order),
+                                    {"chrf_word_order", options.word_order}}) {
+    if (order >= 0 && order <= kMostOrders) continue;
+    fail_usage("{}: found {}, expected from 0 to {}", name, order, kMostOrders);
+  }
+  if (options.char_order + options.word_order == 0) {
+    fail_usage("chrf_char_order: found 0 and no word n-grams either; expected 1 or more of one");
   }
   if (options.beta < 1) fail_usage("chrF's beta is {}: expected 1 or more", options.beta);
 }
@@ -114,7 +117,8 @@ double f_score_of_means(std::span<const double> sums, double factor) {
 }
 
 double value_of(std::span<const double> sums, const ChrfOptions& options) {
-  const auto factor = static_cast<double>(options.beta * options.beta);
+  const auto beta = static_cast<double>(options.beta);
+  const double factor = beta * beta;
   return options.eps_smoothing ? mean_of_f_scores(sums, factor) : f_score_of_means(sums, factor);
 }
 

@@ -11,8 +11,8 @@ namespace attend {
 /// (Popović 2017, "chrF++: words helping character n-grams"), with the definitions and the printed
 /// form of sacreBLEU 2. The defaults are chrF2; chrF++ has word_order 2.
 struct ChrfOptions {
-  int64_t char_order = 6;  ///< longest character n-grams
-  int64_t word_order = 0;  ///< longest word n-grams
+  int64_t char_order = 6;  ///< longest character n-grams, at most 100
+  int64_t word_order = 0;  ///< longest word n-grams, at most 100
   int64_t beta = 2;        ///< how many times recall counts more than precision
   bool lowercase = false;
   bool whitespace = false;  ///< count white space as characters
@@ -28,8 +28,8 @@ struct ChrfScore : Score {
 };
 
 /// The score of a text; where there are several references, each line counts against the one that
-/// it scores best with. Throws as check_lines does, and UsageError for orders that are negative or
-/// both 0, and for a beta below 1.
+/// it scores best with. Throws as check_lines does, and UsageError for orders that are negative,
+/// above 100 or both 0, and for a beta below 1.
 ChrfScore corpus_chrf(const Lines& hypotheses, const References& references,
                       const ChrfOptions& options = {});
 

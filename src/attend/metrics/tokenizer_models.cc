@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include <sentencepiece_processor.h>
@@ -21,6 +22,7 @@ namespace attend {
 
 namespace {
 
+constexpr const char* kDictionaryFile = "sys.dic";
 constexpr int64_t kMaxModelBytes = int64_t{1} << 28;
 
 std::string joined(const std::vector<std::string>& pieces) {
@@ -88,7 +90,9 @@ std::string find_dictionary(const std::string& search_path) {
   std::istringstream folders(search_path);
   for (std::string folder; std::getline(folders, folder, ':');) {
     std::error_code error;
-    if (std::filesystem::exists(std::filesystem::path(folder) / "sys.dic", error)) return folder;
+    if (std::filesystem::exists(std::filesystem::path(folder) / kDictionaryFile, error)) {
+      return folder;
+    }
   }
   return "";
 }
@@ -96,6 +100,11 @@ std::string find_dictionary(const std::string& search_path) {
 using MecabTagger = std::shared_ptr<void>;
 
 MecabTagger open_tagger(const std::string& folder) {
+  std::error_code error;
+  if (!std::filesystem::exists(std::filesystem::path(folder) / kDictionaryFile, error)) {
+    fail("tokenizer_model: {} holds no {}; expected the folder of a MeCab dictionary", folder,
+         kDictionaryFile);
+  }
   if (folder.find_first_of(" \t\"'") != std::string::npos) {
     // MeCab takes its arguments as one text that it cuts at spaces.
     fail("MeCab cannot open the folder \"{}\" because of the spaces or quotes in its name", folder);
@@ -106,7 +115,8 @@ MecabTagger open_tagger(const std::string& folder) {
     if (opened != nullptr) mecab().destroy(opened);
   });
   if (!tagger) {
-    fail("{} is no dictionary that MeCab can read: {}", folder, mecab().last_error(nullptr));
+    const std::string_view reason = mecab().last_error(nullptr);  // often empty
+    fail("{} is no dictionary that MeCab can read{}{}", folder, reason.empty() ? "" : ": ", reason);
   }
   return tagger;
 }

@@ -309,13 +309,15 @@ LineTokenizer load_bleu_tokenizer(BleuTokenizer tokenizer, const std::string& mo
   if (kind == Kind::kSentencePiece) {
     if (model.empty()) {
       fail_usage(
-          "the tokenizer {} needs a SentencePiece model: name the file that sacreBLEU "
-          "downloads for it",
+          "tokenizer_model: the tokenizer {} needs a SentencePiece model; name the file that "
+          "sacreBLEU downloads for it (--tokenizer-model FILE)",
           name);
     }
     return load_sentencepiece_tokenizer(model);
   }
-  if (!model.empty()) fail_usage("the tokenizer {} has no use for a model (found {})", name, model);
+  if (!model.empty()) {
+    fail_usage("tokenizer_model: the tokenizer {} has no use for a model (found {})", name, model);
+  }
   return rules_of(tokenizer);
 }
 

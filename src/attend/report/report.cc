@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <set>
 
 #include "attend/base/error.h"
 #include "attend/base/log.h"
@@ -14,6 +13,7 @@
 #include "attend/report/samples.h"
 #include "attend/report/series.h"
 #include "attend/report/translations.h"
+#include "attend/search/options.h"
 #include "attend/train/tensorboard_log.h"
 
 namespace attend {
@@ -168,6 +168,27 @@ std::string title_of(const std::vector<std::string>& names) {
   return title;
 }
 
+std::string last_parts(const Path& path, std::ptrdiff_t count) {
+  const Path parts = path.relative_path();
+  auto part = parts.end();
+  for (; count > 0 && part != parts.begin(); --count) --part;
+  Path last;
+  for (; part != parts.end(); ++part) last /= *part;
+  return last.string();
+}
+
+/// As many of the last parts of `path` as no other path ends in.
+std::string shortest_name(const Path& path, const std::vector<Path>& paths) {
+  const auto most = std::distance(path.begin(), path.end());
+  std::ptrdiff_t count = 1;
+  const auto is_taken = [&](const Path& other) {
+    return other != path && last_parts(other, count) == last_parts(path, count);
+  };
+  while (count < most && std::any_of(paths.begin(), paths.end(), is_taken)) ++count;
+  const std::string name = last_parts(path, count);
+  return name.empty() ? "root" : name;
+}
+
 }  // namespace
 
 std::string ReportedRun::value_of(std::string_view option) const {
@@ -184,7 +205,9 @@ void ReportOptions::validate() const {
   at_least("samples", samples, 0);
   at_least("attention", attention, 0);
   at_least("beam_size", beam_size, 0);
+  if (beam_size > 0) SearchOptions{.beam_size = beam_size}.validate();
   at_least("workers", workers, 0);
+  load_bleu_tokenizer(bleu.tokenizer, bleu.tokenizer_model);  // whether there is one
   if (test_source.empty() != test_target.empty()) {
     fail_usage("test_source and test_target: found only one of them, expected both or none");
   }
@@ -199,13 +222,12 @@ std::vector<std::string> names_of(const std::vector<Path>& folders) {
   for (const Path& folder : folders) {
     Path path = std::filesystem::absolute(folder).lexically_normal();
     if (!path.has_filename()) path = path.parent_path();  // "run/"
-    names.push_back(path.filename().string());
+    if (std::find(paths.begin(), paths.end(), path) != paths.end()) {
+      fail_usage("runs: {} is given twice; expected different runs", path.string());
+    }
     paths.push_back(std::move(path));
   }
-  const std::multiset<std::string> all(names.begin(), names.end());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (all.count(names[i]) > 1 || names[i].empty()) names[i] = paths[i].string();
-  }
+  for (const Path& path : paths) names.push_back(shortest_name(path, paths));
   return names;
 }
 

@@ -49,8 +49,8 @@ struct ReportOptions {
 /// lacks, the page says so. Throws Error where a folder is no run's, and for the test text.
 std::string make_report(const std::vector<ReportedRun>& runs, const ReportOptions& options);
 
-/// What to call runs: the last part of each one's folder, or its absolute path where two have the
-/// same.
+/// What to call runs: the last part of each one's folder, or as many of the last parts as tell it
+/// from the others. None is absolute. Throws UsageError where a folder is given twice.
 std::vector<std::string> names_of(const std::vector<Path>& folders);
 
 /// Writes what a run has logged to event files for TensorBoard, as `attend train --tensorboard`

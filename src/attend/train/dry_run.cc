@@ -1,7 +1,4 @@
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 
 #include "attend/base/available_memory.h"
@@ -36,19 +33,6 @@ Batch largest_batch(const TrainOptions& options, const TrainingData& data) {
     if (last) break;
   }
   return largest;
-}
-
-/// The folder, or where it is still to be made the first one above it that is there.
-void check_writable(const Path& run) {
-  std::error_code error;
-  Path there = std::filesystem::absolute(run, error);
-  while (!std::filesystem::exists(there, error) && there.has_relative_path()) {
-    there = there.parent_path();
-  }
-  if (!std::filesystem::is_directory(there, error)) {
-    fail("{} is not a folder; choose another --run", there.string());
-  }
-  if (::access(there.c_str(), W_OK | X_OK) != 0) fail_on_file("write in", there, errno);
 }
 
 /// Before anything is allocated, so that a model that is too large is not found out by the system's
@@ -123,9 +107,10 @@ std::string dry_run(const TrainOptions& given) {
   TrainOptions options = given;
   options.validate();
   if (!options.run.empty()) {
-    check_writable(options.run);
+    refuse_unwritable_folder("run", options.run);
     refuse_lost_checkpoints(options.run);
   }
+  if (!options.tensorboard.empty()) refuse_unwritable_folder("tensorboard", options.tensorboard);
   check_texts(options);
   options.workers = resolve_workers(options.workers);
   const bool resumes = !options.run.empty() && !list_checkpoints(options.run).empty();

@@ -1,6 +1,9 @@
 #include "attend/train/run_folder.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <map>
 #include <system_error>
@@ -140,6 +143,18 @@ void refuse_lost_checkpoints(const Path& run) {
       "run {} had checkpoints{}, and there is none in {} any more: put them back to go on with it, "
       "or start another run with another --run",
       run.string(), update, checkpoint_path(run, 0).parent_path().string());
+}
+
+void refuse_unwritable_folder(std::string_view option, const Path& folder) {
+  std::error_code error;
+  Path there = std::filesystem::absolute(folder, error);
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) {
+    there = there.parent_path();
+  }
+  if (!std::filesystem::is_directory(there, error)) {
+    fail("{}: {} is not a folder; choose another", option, there.string());
+  }
+  if (::access(there.c_str(), W_OK | X_OK) != 0) fail_on_file("write in", there, errno);
 }
 
 Tensor average_of_checkpoints(const std::vector<Path>& checkpoints,

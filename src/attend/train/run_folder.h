@@ -3,6 +3,7 @@
 #include <atomic>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attend/base/files.h"
@@ -40,6 +41,10 @@ void write_recipe(const Path& run, const std::string& recipe);
 /// A run that has no checkpoint is one that ended before its first, and starts anew. Throws Error
 /// where its log says that there were some, so that nothing starts anew over what was trained.
 void refuse_lost_checkpoints(const Path& run);
+
+/// Throws Error naming the option where `folder`, or where that is still to be made the first one
+/// above it that is there, is none or cannot be written in. Makes nothing.
+void refuse_unwritable_folder(std::string_view option, const Path& folder);
 
 /// The mean of the weights of checkpoints (their moving averages where they have them), laid out as
 /// ParameterSet::flat_master(). That of one checkpoint is exactly its weights. Throws Error.

@@ -111,8 +111,13 @@ void HistoryReader::take_validation(const Json& line, double time) {
                   .chrf = optional_number(line, "chrf")};
   const auto best = line.find("best");
   entry.best = best != line.end() && best->is_boolean() && best->get<bool>();
-  cut_after(history.validations, entry.done.updates - 1);
-  history.validations.push_back(entry);
+  cut_after(history.validations, entry.done.updates);
+  auto& all = history.validations;
+  if (all.empty() || all.back().done.updates != entry.done.updates) {
+    all.push_back(entry);
+  } else if (entry.best) {
+    all.back() = entry;
+  }
 }
 
 bool HistoryReader::take(const std::string& line_text) {

@@ -23,8 +23,10 @@ struct RunHistory {
     bool best = false;  ///< of the run, so far
   };
 
-  std::vector<Training> training;       ///< updates ascend
-  std::vector<Validation> validations;  ///< updates ascend
+  std::vector<Training> training;  ///< updates ascend
+  /// Updates ascend. The average of checkpoints is validated after the same update as the last of
+  /// them: the one of the two whose model the run keeps is here, or the first if it keeps neither.
+  std::vector<Validation> validations;
   int64_t pairs = 0;                    ///< of training; 0: not known
   int64_t weights = 0;                  ///< of the model; 0: not known
   std::map<std::string, int64_t> data;  ///< pairs read, kept and left out, by reason

@@ -42,6 +42,7 @@ Run::Run(const TrainOptions& options, const TrainHooks& hooks)
 
 void Run::prepare() {
   refuse_lost_checkpoints(run_);
+  if (!options_.tensorboard.empty()) refuse_unwritable_folder("tensorboard", options_.tensorboard);
   check_texts(options_);
   std::optional<Checkpoint> latest = load_latest_checkpoint(run_);
   Tokenizers tokenizers;

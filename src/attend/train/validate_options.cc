@@ -24,13 +24,15 @@ void positive(std::string_view option, double value) {
   }
 }
 
-void not_negative(std::string_view option, double value) {
+template <typename Number>
+void not_negative(std::string_view option, Number value) {
   if (!std::isfinite(value) || value < 0) {
     fail_usage("{}: found {}, expected a number of at least 0", option, value);
   }
 }
 
-void in_unit_interval(std::string_view option, double value) {
+template <typename Number>  // a float is printed with its own few digits
+void in_unit_interval(std::string_view option, Number value) {
   if (!(value >= 0 && value < 1)) {
     fail_usage("{}: found {}, expected a number from 0 to below 1", option, value);
   }
@@ -90,6 +92,25 @@ void check_data(const TrainOptions& options) {
   }
 }
 
+void check_bpe_dropout(const TrainOptions& options) {
+  const double source = options.source_bpe_dropout, target = options.target_bpe_dropout;
+  const bool same = source == target;  // as bpe_dropout sets them
+  const char* const both = "bpe_dropout (source_bpe_dropout and target_bpe_dropout)";
+  in_unit_interval(same ? both : "source_bpe_dropout", source);
+  in_unit_interval("target_bpe_dropout", target);
+  const bool trains_one = options.tokenizer.empty() && options.source_tokenizer.empty();
+  const double dropout = std::max(source, target);
+  if (dropout > 0 && trains_one && options.subword_model != SubwordModel::kBpe) {
+    fail_usage(
+        "{}: found {} with subword_model {}, which has no merges to leave out; expected "
+        "subword_model bpe, or 0",
+        same         ? both
+        : source > 0 ? "source_bpe_dropout"
+                     : "target_bpe_dropout",
+        dropout, name_of(options.subword_model));
+  }
+}
+
 void check_tokenizer(const TrainOptions& options) {
   if (options.source_tokenizer.empty() != options.target_tokenizer.empty()) {
     fail_usage("source_tokenizer and target_tokenizer go together; only one of them is given");
@@ -111,17 +132,7 @@ void check_tokenizer(const TrainOptions& options) {
         "source_tokenizer and target_tokenizer");
   }
   at_least("tokenizer_sample", options.tokenizer_sample, 1);
-  in_unit_interval("source_bpe_dropout", options.source_bpe_dropout);
-  in_unit_interval("target_bpe_dropout", options.target_bpe_dropout);
-  const bool trains_one = options.tokenizer.empty() && options.source_tokenizer.empty();
-  const double dropout = std::max(options.source_bpe_dropout, options.target_bpe_dropout);
-  if (dropout > 0 && trains_one && options.subword_model != SubwordModel::kBpe) {
-    fail_usage(
-        "{}: found {} with subword_model {}, which has no merges to leave out; expected "
-        "subword_model bpe, or 0",
-        options.source_bpe_dropout > 0 ? "source_bpe_dropout" : "target_bpe_dropout", dropout,
-        name_of(options.subword_model));
-  }
+  check_bpe_dropout(options);
   tokenizer_options(options).validate();
 }
 
@@ -175,11 +186,11 @@ bool has_dropout(const TrainOptions& options) {
 
 void check_regularization(const TrainOptions& options) {
   const Regularization& regularization = options.regularization;
-  not_negative("r_drop", static_cast<double>(regularization.r_drop));
+  not_negative("r_drop", regularization.r_drop);
   for (const auto& [name, rate] : {std::pair("layer_drop", regularization.layer_drop),
                                    {"source_word_dropout", regularization.source_word_dropout},
                                    {"target_word_dropout", regularization.target_word_dropout}}) {
-    in_unit_interval(name, static_cast<double>(rate));
+    in_unit_interval(name, rate);
   }
   if (regularization.r_drop > 0 && !has_dropout(options)) {
     fail_usage(
