@@ -62,7 +62,8 @@ TEST_F(MemoryPlanTest, LanesGrowWithTheMemory) {
   }
   EXPECT_LE(before, 4096);
   EXPECT_EQ(planned.plan(now + 4000 * kMiB).lane_tokens, 4096);
-  EXPECT_EQ(planned.plan(now + 4000 * kMiB).search_batch_tokens, SearchOptions().batch_tokens);
+  EXPECT_EQ(planned.plan(now + 4000 * kMiB).search_batch_tokens,
+            with_batch_tokens({}, planned.options.model).batch_tokens);
 }
 
 TEST_F(MemoryPlanTest, RecomputingMakesRoomForMore) {
