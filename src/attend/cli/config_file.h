@@ -5,7 +5,7 @@
 
 #include "attend/cli/option_set.h"
 
-namespace YAML {
+namespace YAML {  // NOLINT(readability-identifier-naming): theirs
 class Node;
 }
 

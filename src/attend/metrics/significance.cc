@@ -133,7 +133,7 @@ std::vector<PairedResult> paired_bootstrap(std::span<const SegmentStatistics> sy
       const double observed = std::abs(result.value - results[0].value);
       result.p_value = bootstrap_p_value(baseline, scores, observed);
     }
-    results.push_back(std::move(result));
+    results.push_back(result);
   }
   return results;
 }
@@ -150,7 +150,7 @@ std::vector<PairedResult> paired_randomization(std::span<const SegmentStatistics
       result.p_value = share_above(shuffled_differences(systems[0], system, scorer, options),
                                    std::abs(result.value - results[0].value));
     }
-    results.push_back(std::move(result));
+    results.push_back(result);
   }
   return results;
 }
