@@ -9,6 +9,7 @@
 #include <sentencepiece_trainer.h>
 
 #include "attend/data/text.h"
+#include "tests/data/sentences.h"
 #include "tests/data/test_files.h"
 
 namespace attend {
@@ -21,19 +22,6 @@ Ids segmented(const BpeDropout& dropout, const Ids& ids, double probability, uin
   dropout(ids, probability, RandomGenerator(seed), made);
   return made;
 }
-
-class Sentences : public sentencepiece::SentenceIterator {
- public:
-  explicit Sentences(std::vector<std::string> lines) : lines_(std::move(lines)) {}
-  bool done() const override { return position_ == lines_.size(); }
-  void Next() override { ++position_; }
-  const std::string& value() const override { return lines_[position_]; }
-  sentencepiece::util::Status status() const override { return {}; }
-
- private:
-  std::vector<std::string> lines_;
-  std::size_t position_ = 0;
-};
 
 /// Trained by SentencePiece with its own defaults and what `more` says.
 Tokenizer foreign(const std::unordered_map<std::string, std::string>& more) {

@@ -7,23 +7,11 @@
 #include <sentencepiece_trainer.h>
 
 #include "attend/base/log.h"
+#include "tests/data/sentences.h"
 #include "tests/data/test_files.h"
 
 namespace attend {
 namespace {
-
-class Sentences : public sentencepiece::SentenceIterator {
- public:
-  explicit Sentences(std::vector<std::string> lines) : lines_(std::move(lines)) {}
-  bool done() const override { return position_ == lines_.size(); }
-  void Next() override { ++position_; }
-  const std::string& value() const override { return lines_[position_]; }
-  sentencepiece::util::Status status() const override { return {}; }
-
- private:
-  std::vector<std::string> lines_;
-  std::size_t position_ = 0;
-};
 
 /// As SentencePiece trains by default: with a normalisation table, without byte fallback.
 const std::string& foreign_model() {
