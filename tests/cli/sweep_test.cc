@@ -272,7 +272,8 @@ TEST_F(Sweep, TwoAtOnceInOneFolderAreRefused) {
     EXPECT_FALSE(is_there("runs/a"));
     EXPECT_EQ(run({"sweep", file, "--run", path("runs"), "--show"}).status, 0);
   }
-  EXPECT_EQ(run(arguments(file)).status, 0);
+  const Finished done = run(arguments(file));
+  EXPECT_EQ(done.status, 0) << done.err;
 }
 
 TEST_F(Sweep, AFolderThatCannotBeMadeIsSaid) {

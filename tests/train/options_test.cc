@@ -109,7 +109,7 @@ TEST(Names, AreReadAsTheyAreWritten) {
   for (const char* name : {"paper", "inverse_sqrt", "linear", "constant"}) {
     EXPECT_EQ(name_of(parse_schedule(name)), name);
   }
-  for (const char* name : {"loss", "bleu", "chrf"}) {
+  for (const char* name : {"loss", "perplexity", "bleu", "chrf"}) {
     EXPECT_EQ(name_of(parse_validation_metric(name)), name);
   }
 }

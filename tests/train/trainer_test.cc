@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <fstream>
 #include <map>
 
@@ -102,6 +105,30 @@ TEST(Trainer, OfEqualScoresTheLowerLossIsTheBestAndPatienceGoesOn) {
   ASSERT_LT(validations[3].at("loss"), validations[0].at("loss"));
   EXPECT_EQ(result.best_update, 24);
   expect_root_is(options, 24, kWeightsPrefix);
+}
+
+TEST(Trainer, LabelSmoothingIsInTheLossOfAValidationAndNotInItsPerplexity) {
+  const TrainingFolder folder;
+  for (const float smoothing : {0.0F, 0.1F}) {
+    TrainOptions options = folder.worsening(fmt::format("run-{}", smoothing));
+    options.stop_after = {.updates = 60};
+    options.model.label_smoothing = smoothing;
+    options.validation_metric = ValidationMetric::kPerplexity;
+    const TrainResult result = train(options);
+    double lowest = 1e9;
+    int64_t lowest_update = 0;
+    for (const auto& event : events_of(options.run, "validation")) {
+      const double perplexity = event.at("perplexity"), loss = event.at("loss");
+      if (smoothing == 0) {
+        EXPECT_NEAR(loss, std::log(perplexity), 1e-6);
+      } else {
+        EXPECT_GT(loss, std::log(perplexity) + 0.01);
+      }
+      if (perplexity < lowest) lowest_update = event.at("update");
+      lowest = std::min(lowest, perplexity);
+    }
+    EXPECT_EQ(result.best_update, lowest_update);
+  }
 }
 
 TEST(Trainer, TheAverageOfTheLastCheckpointsIsTheModel) {

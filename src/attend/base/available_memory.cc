@@ -1,5 +1,6 @@
 #include "attend/base/available_memory.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -79,6 +80,14 @@ int64_t peak_resident_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+void trim_heap() {
+  // With a sanitizer the heap is not glibc's, which would set its own up at the first call, and not
+  // for two threads at once.
+#ifndef ATTEND_SANITIZE
+  malloc_trim(0);
+#endif
 }
 
 int64_t available_memory_bytes() {

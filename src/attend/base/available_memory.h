@@ -16,6 +16,9 @@ int64_t resident_bytes();
 /// The most memory that this process has held, in bytes.
 int64_t peak_resident_bytes();
 
+/// Gives the heap's free pages back to the system.
+void trim_heap();
+
 /// The same as available_memory_bytes() from files that hold what /proc/meminfo, /proc/self/cgroup
 /// and /sys/fs/cgroup do.
 int64_t available_memory_bytes(const std::string& meminfo, const std::string& own_groups,

@@ -108,8 +108,8 @@ struct Choices<Schedule> {
 };
 template <>
 struct Choices<ValidationMetric> {
-  static constexpr ValidationMetric kAll[] = {ValidationMetric::kLoss, ValidationMetric::kBleu,
-                                              ValidationMetric::kChrf};
+  static constexpr ValidationMetric kAll[] = {ValidationMetric::kLoss, ValidationMetric::kPerplexity,
+                                              ValidationMetric::kBleu, ValidationMetric::kChrf};
 };
 template <>
 struct Choices<SubwordModel> {

@@ -129,7 +129,9 @@ void define_optimizer(OptionSet& options, TrainOptions& train) {
 void define_validation(OptionSet& options, TrainOptions& train) {
   options.group("Validation and checkpoints");
   options.add("validate_every", train.validate_every, "Between validations").changeable();
-  options.add("validation_metric", train.validation_metric, "What says which model is the best")
+  options
+      .add("validation_metric", train.validation_metric,
+           "What says which model is the best; label smoothing is in loss and not in perplexity")
       .quality();
   options
       .add("patience", train.patience,

@@ -1,6 +1,5 @@
 #include "attend/tensor/memory.h"
 
-#include <malloc.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "attend/base/available_memory.h"
 #include "attend/base/error.h"
 
 namespace attend {
@@ -177,7 +177,7 @@ std::shared_ptr<std::byte> MemoryPool::allocate(int64_t bytes) {
 
 void MemoryPool::release() {
   state_->release();
-  malloc_trim(0);  // small blocks lie in the heap
+  trim_heap();  // small blocks lie in the heap
 }
 void MemoryPool::limit(int64_t bytes) { state_->limit(bytes); }
 void MemoryPool::reset_peak() { state_->reset_peak(); }

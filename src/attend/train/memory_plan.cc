@@ -1,7 +1,5 @@
 #include "attend/train/memory_plan.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 
 #include "attend/base/available_memory.h"
@@ -124,7 +122,7 @@ class Trials {
 }  // namespace
 
 MemoryPlan plan_memory(const TrainOptions& options, Engine& engine) {
-  malloc_trim(0);  // what reading and tokenizing left behind
+  trim_heap();  // what reading and tokenizing left behind
   const Trials trials(options, engine);
   const int64_t before = resident_bytes();
   const int64_t fixed = before + trials.overhead() + kReserve +

@@ -19,9 +19,11 @@ constexpr Names<Schedule, 4> kSchedules = {{{Schedule::kPaper, "paper"},
                                             {Schedule::kInverseSqrt, "inverse_sqrt"},
                                             {Schedule::kLinear, "linear"},
                                             {Schedule::kConstant, "constant"}}};
-constexpr Names<ValidationMetric, 3> kValidationMetrics = {{{ValidationMetric::kLoss, "loss"},
-                                                            {ValidationMetric::kBleu, "bleu"},
-                                                            {ValidationMetric::kChrf, "chrf"}}};
+constexpr Names<ValidationMetric, 4> kValidationMetrics = {
+    {{ValidationMetric::kLoss, "loss"},
+     {ValidationMetric::kPerplexity, "perplexity"},
+     {ValidationMetric::kBleu, "bleu"},
+     {ValidationMetric::kChrf, "chrf"}}};
 
 template <typename Value, size_t kSize>
 std::string_view find_name(const Names<Value, kSize>& names, Value value) {

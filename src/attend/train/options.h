@@ -19,7 +19,8 @@ enum class OptimizerKind { kAdam, kAdamW };
 /// kLinear: linear warm-up to learning_rate, then linearly to 0 at the end of the run;
 /// kConstant: linear warm-up to learning_rate, then learning_rate.
 enum class Schedule { kPaper, kInverseSqrt, kLinear, kConstant };
-enum class ValidationMetric { kLoss, kBleu, kChrf };
+/// kLoss: what training lowers, smoothing included; kPerplexity: without it.
+enum class ValidationMetric { kLoss, kPerplexity, kBleu, kChrf };
 
 /// An amount of training: exactly one field is set; none is set for "no limit".
 /// Written as in `10e` (epochs), `5Ku` (updates), `2Gt` (target tokens), `30m` / `2h` / `45s`.

@@ -19,6 +19,7 @@ std::string duration(double seconds) {
 double ValidationScores::criterion(ValidationMetric metric) const {
   if (metric == ValidationMetric::kBleu) return bleu.value();
   if (metric == ValidationMetric::kChrf) return chrf.value();
+  if (metric == ValidationMetric::kPerplexity) return -perplexity;
   return -loss;
 }
 

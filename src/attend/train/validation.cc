@@ -15,6 +15,10 @@ SearchOptions search_options(const TrainOptions& options, const MemoryPlan& plan
   return search;
 }
 
+bool translates(ValidationMetric metric) {
+  return metric != ValidationMetric::kLoss && metric != ValidationMetric::kPerplexity;
+}
+
 }  // namespace
 
 Validator::Validator(const TrainOptions& options, const TrainingData& data,
@@ -33,10 +37,10 @@ Validator::Validator(const TrainOptions& options, const TrainingData& data,
 ValidationScores Validator::run() {
   const LossSums sums = engine_.validate(batches_);
   const double tokens = static_cast<double>(sums.tokens);
-  ValidationScores scores{.loss = sums.nll / tokens,
+  ValidationScores scores{.loss = sums.loss / tokens,
                           .perplexity = std::exp(sums.nll / tokens),
                           .accuracy = static_cast<double>(sums.correct) / tokens};
-  if (options_.validation_metric == ValidationMetric::kLoss) return scores;
+  if (!translates(options_.validation_metric)) return scores;
   if (bounded_) engine_.release_memory();  // the translator's workers take their place
   std::vector<std::string> hypotheses;
   for (const Translation& translation : translator_.translate(data_.valid_text->source)) {

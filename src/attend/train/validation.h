@@ -20,7 +20,7 @@ class Validator {
   Validator(const TrainOptions& options, const TrainingData& data,
             std::shared_ptr<const Transformer> model, Engine& engine, const MemoryPlan& plan);
 
-  /// Where `validation_metric` is the loss, nothing is translated.
+  /// Where `validation_metric` is the loss or the perplexity, nothing is translated.
   ValidationScores run();
 
  private:
