@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <tuple>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -11,17 +10,6 @@
 
 namespace attend {
 namespace {
-
-// The stream of random numbers that batches are shuffled by.
-constexpr uint64_t kBatchStream = 3;
-
-/// Fisher and Yates, as in Knuth, The Art of Computer Programming, algorithm 3.4.2P.
-template <typename Element>
-void shuffle(std::vector<Element>& elements, RandomGenerator random) {
-  for (std::size_t i = elements.size(); i > 1; --i) {
-    std::swap(elements[i - 1], elements[random.uniform_index(i)]);
-  }
-}
 
 int64_t pairs_of_windows(const ParallelCorpus& corpus, const BatchOptions& options) {
   const double tokens =
@@ -161,13 +149,7 @@ void BatchPlan::open_window() {
   for (const StoredPair& pair : window_) corpus_.store().expect(pair);
   if (position_.window + 1 < windows()) expect_window(position_.window + 1);
   if (dropout_) segment_window();
-  std::stable_sort(window_.begin(), window_.end(), [](const StoredPair& a, const StoredPair& b) {
-    return std::tuple(a.target_length, a.source_length) <
-           std::tuple(b.target_length, b.source_length);
-  });
   batches_ = cut_by_tokens(window_, options_.batch_tokens);
-  const uint64_t key = mix_seed(mix_seed(options_.seed, position_.epoch), position_.window);
-  shuffle(batches_, RandomGenerator(key, kBatchStream));
 }
 
 void BatchPlan::segment_window() {

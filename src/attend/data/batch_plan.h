@@ -47,10 +47,10 @@ class BatchPlan {
   int64_t window_pairs_;
   DataPosition position_;
   std::optional<EpochOrder> order_;                   ///< of the epoch
-  std::vector<StoredPair> window_;                    ///< the window's pairs, sorted by length
+  std::vector<StoredPair> window_;                    ///< the window's pairs, in the epoch's order
   std::vector<int32_t> tokens_;                       ///< with dropout: what window_ points into
   ReadPair read_;                                     ///< with dropout: from tokens_
-  std::vector<std::span<const StoredPair>> batches_;  ///< parts of window_, shuffled
+  std::vector<std::span<const StoredPair>> batches_;  ///< parts of window_
 };
 
 }  // namespace attend

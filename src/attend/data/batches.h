@@ -51,7 +51,7 @@ struct BatchOptions {
   /// See make_lanes.
   int64_t lanes = 4;
   int64_t lane_tokens = 1280;
-  /// Pairs are sorted by length within windows of about this many batches.
+  /// What is read and, with BPE-dropout, segmented at once: pairs for about this many batches.
   int64_t window_batches = 100;
   uint64_t seed = 1;
 
@@ -78,14 +78,14 @@ std::vector<Batch> validation_batches(const ParallelCorpus& corpus, const BatchO
 /// An endless row of training batches, made ahead by a background thread.
 ///
 /// Epoch e is its pairs (ParallelCorpus says how often each) in an order shuffled by (seed, e)
-/// (EpochOrder), cut into windows. A window is sorted by target length, then source length, then
-/// shuffled order; cut into batches by tokens; and its batches are shuffled by (seed, e, window). A
-/// batch is thus a function of corpus, options and position. In memory there are one window's
-/// lengths and the batches made ahead.
+/// (EpochOrder), cut into windows, and these, in that order, into batches by tokens: nothing is
+/// padded, so that nothing is to be gained by sorting, and a batch of one length is a worse
+/// estimate of the gradient (docs/data.md). A batch is thus a function of corpus, options and
+/// position. In memory there are one window's lengths and the batches made ahead.
 ///
 /// With BPE-dropout a window's pairs are segmented anew when it is opened, by (seed, e, place in
-/// the shuffled order), and their new lengths are what they are sorted and cut by. Its tokens are
-/// in memory, too.
+/// the shuffled order), and their new lengths are what they are cut by. Its tokens are in memory,
+/// too.
 class BatchStream {
  public:
   /// Starts at `position`. Throws UsageError for bad options, and Error for a position that the
