@@ -203,6 +203,13 @@ TEST(BatchStream, BatchesKeepToTheBudgetAndFillIt) {
   EXPECT_GT(4 * tokens, 3 * batches * kSmall.batch_tokens);
 }
 
+TEST(BatchStream, NoBatchIsARemainder) {
+  BatchStream stream(thousand(), kSmall);
+  for (const Batch& batch : epoch_of(stream)) {
+    EXPECT_GT(std::max(batch.source_tokens, batch.target_tokens), kSmall.batch_tokens * 6 / 10);
+  }
+}
+
 TEST(BatchStream, APairBeyondTheBudgetIsABatch) {
   BatchOptions options = kSmall;
   options.batch_tokens = 1;

@@ -61,6 +61,17 @@ std::vector<std::span<const StoredPair>> cut_by_tokens(std::span<const StoredPai
   return cuts;
 }
 
+std::vector<std::span<const StoredPair>> cut_alike(std::span<const StoredPair> pairs,
+                                                   int64_t batch_tokens) {
+  const std::size_t fewest = cut_by_tokens(pairs, batch_tokens).size();
+  int64_t too_few = 0, enough = batch_tokens;
+  while (enough - too_few > 1) {
+    const int64_t tried = too_few + (enough - too_few) / 2;
+    (cut_by_tokens(pairs, tried).size() > fewest ? too_few : enough) = tried;
+  }
+  return cut_by_tokens(pairs, enough);
+}
+
 Batch make_batch(const ParallelCorpus& corpus, std::span<const StoredPair> pairs,
                  const BatchOptions& options, const ReadPair& read) {
   Batch batch;
@@ -149,7 +160,7 @@ void BatchPlan::open_window() {
   for (const StoredPair& pair : window_) corpus_.store().expect(pair);
   if (position_.window + 1 < windows()) expect_window(position_.window + 1);
   if (dropout_) segment_window();
-  batches_ = cut_by_tokens(window_, options_.batch_tokens);
+  batches_ = cut_alike(window_, options_.batch_tokens);
 }
 
 void BatchPlan::segment_window() {

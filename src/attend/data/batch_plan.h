@@ -15,6 +15,10 @@ namespace attend {
 std::vector<std::span<const StoredPair>> cut_by_tokens(std::span<const StoredPair> pairs,
                                                        int64_t batch_tokens);
 
+/// The same, into as few runs, but as equal ones as can be: the last is no remainder.
+std::vector<std::span<const StoredPair>> cut_alike(std::span<const StoredPair> pairs,
+                                                   int64_t batch_tokens);
+
 /// One batch without its place.
 Batch make_batch(const ParallelCorpus& corpus, std::span<const StoredPair> pairs,
                  const BatchOptions& options, const ReadPair& read = {});

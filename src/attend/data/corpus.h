@@ -51,7 +51,7 @@ class ParallelCorpus {
   /// begins with kFingerprintVersion.
   std::string fingerprint() const;
   /// How fingerprints are made, and epochs shuffled.
-  static constexpr std::string_view kFingerprintVersion = "2-";
+  static constexpr std::string_view kFingerprintVersion = "3-";
 
  private:
   ParallelCorpus(TokenStore store, CorpusSummary summary, const CorpusOptions& options,

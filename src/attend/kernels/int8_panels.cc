@@ -36,12 +36,15 @@ struct StoreSums {
   int32_t* to;
   int64_t columns;
 
-  HWY_INLINE void operator()(int64_t row, int64_t column, __m512i sum) const {
-    int32_t* at = to + row * columns + column;
-    if (column + kLanes <= columns) {
-      _mm512_storeu_si512(at, sum);
-    } else {
-      _mm512_mask_storeu_epi32(at, first_lanes(columns - column), sum);
+  /// Of one vector of columns of kRows rows.
+  template <int kRows>
+  HWY_INLINE void operator()(int64_t first_row, int64_t column,
+                             const __m512i (&sums)[kRows][kVectors], int vector) const {
+    int32_t* at = to + first_row * columns + column;
+    const __mmask16 lanes = first_lanes(columns - column);
+    HWY_UNROLL(8)
+    for (int row = 0; row < kRows; ++row) {
+      _mm512_mask_storeu_epi32(at + row * columns, lanes, sums[row][vector]);
     }
   }
 };
@@ -71,19 +74,24 @@ struct StoreNumbers {
   T* to;
   int64_t stride, columns;
 
-  HWY_INLINE void operator()(int64_t row, int64_t column, __m512i sum) const {
+  template <int kRows>
+  HWY_INLINE void operator()(int64_t first_row, int64_t column,
+                             const __m512i (&sums)[kRows][kVectors], int vector) const {
     const __mmask16 lanes = first_lanes(columns - column);
-    const QuantizedRow& how = rows[row];
-    const __m512 zero = _mm512_set1_ps(static_cast<float>(how.zero));
-    const __m512 centred =
-        _mm512_fnmadd_ps(zero, _mm512_loadu_ps(column_sums + column), _mm512_cvtepi32_ps(sum));
-    const __m512 scale =
-        _mm512_mul_ps(_mm512_loadu_ps(column_scales + column), _mm512_set1_ps(how.scale));
-    __m512 value = _mm512_mul_ps(centred, scale);
-    if (bias != nullptr) {
-      value = _mm512_add_ps(value, _mm512_maskz_loadu_ps(lanes, bias + column));
+    const __m512 column_sum = _mm512_loadu_ps(column_sums + column);
+    const __m512 column_scale = _mm512_loadu_ps(column_scales + column);
+    const __m512 added =
+        bias != nullptr ? _mm512_maskz_loadu_ps(lanes, bias + column) : _mm512_setzero_ps();
+    const QuantizedRow* how = rows + first_row;
+    T* at = to + first_row * stride + column;
+    HWY_UNROLL(8)
+    for (int row = 0; row < kRows; ++row, at += stride) {
+      const __m512 zero = _mm512_cvtepi32_ps(_mm512_set1_epi32(how[row].zero));
+      const __m512 centred =
+          _mm512_fnmadd_ps(zero, column_sum, _mm512_cvtepi32_ps(sums[row][vector]));
+      const __m512 scale = _mm512_mul_ps(column_scale, _mm512_set1_ps(how[row].scale));
+      store(at, lanes, _mm512_fmadd_ps(centred, scale, added));
     }
-    store(to + row * stride + column, lanes, value);
   }
 };
 
@@ -127,10 +135,7 @@ HWY_INLINE void multiply_rows(const uint8_t* x, int64_t quads, const int8_t* pan
   HWY_UNROLL(4)
   for (int i = 0; i < kVectors; ++i) {
     if (column + i * kLanes >= store_sum.columns) return;
-    HWY_UNROLL(8)
-    for (int row = 0; row < kRows; ++row) {
-      store_sum(first_row + row, column + i * kLanes, sums[row][i]);
-    }
+    store_sum(first_row, column + i * kLanes, sums, i);
   }
 }
 

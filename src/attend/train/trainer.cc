@@ -22,8 +22,9 @@ namespace {
 void refuse_other_order(const RunState& state, const Checkpoint& checkpoint, const Path& run) {
   if (state.data_fingerprint.starts_with(ParallelCorpus::kFingerprintVersion)) return;
   fail(
-      "run {} was started by attend {}, when training data was shuffled in another way: go on with "
-      "the attend that started it, or start another run with --run",
+      "run {} was started by an older attend ({}), which made batches in another way: go on with "
+      "it, "
+      "or start another run with --run",
       run.string(), checkpoint.state.value("attend_version", "of an unknown version"));
 }
 
