@@ -31,7 +31,7 @@ class Report : public Job {
     folder_->file("valid.b", "ONE TWO\nTHREE FOUR FIVE\nSIX SEVEN\nONE\n\nTWO THREE\n");
     validated_ = run(with(train_arguments("validated"),
                           {"--valid-source", path("valid.a"), "--valid-target", path("valid.b"),
-                           "--validate-every", "6u", "--learning-rate", "0.01"}));
+                           "--validate-every", "6u", "--learning-rate", "0.02"}));
   }
   void SetUp() override {
     Job::SetUp();
@@ -73,7 +73,7 @@ TEST_F(Report, ShowsWhatARunDid) {
   const auto learning_rate =
       std::find_if(run["recipe"].begin(), run["recipe"].end(),
                    [](const Json& e) { return e["name"] == "learning_rate"; });
-  EXPECT_EQ((*learning_rate)["value"], "0.01");
+  EXPECT_EQ((*learning_rate)["value"], "0.02");
   EXPECT_EQ((*learning_rate)["usual"], "0.001");
 }
 
@@ -114,6 +114,19 @@ TEST_F(Report, ComparesRunsAndATestText) {
   EXPECT_EQ(page["runs"][1]["scores"].size(), 3U) << "it has no validation text";
   EXPECT_THAT(page["runs"][1]["notes"].dump(), HasSubstr("names no validation text"));
   EXPECT_EQ(page["samples"][0]["translations"].size(), 1U);
+}
+
+TEST_F(Report, ARecipeThatCannotBeDoesNotKeepThePageBack) {
+  const std::string run_path = copy_of("validated", "odd");
+  std::string recipe = contents_of(run_path + "/recipe.yaml");
+  const std::string line = "valid_beam_size: ";
+  const std::size_t at = recipe.find(line);
+  ASSERT_NE(at, std::string::npos);
+  recipe.replace(at, recipe.find('\n', at) - at, line + "1e300");
+  write_file(run_path + "/recipe.yaml", recipe);
+  const Json page = report({run_path});
+  EXPECT_THAT(page["runs"][0]["notes"].dump(), HasSubstr("valid_beam_size 1e+300, which cannot"));
+  EXPECT_FALSE(page["samples"].empty());
 }
 
 TEST_F(Report, SaysWhatIsGone) {

@@ -101,6 +101,24 @@ TEST_F(Sweep, TrainsEveryRowAndPrintsTheTable) {
   EXPECT_EQ(run({"sweep", file, "--run", path("runs"), "--show"}).out, done.out);
 }
 
+TEST_F(Sweep, TheTestScoreIsOfTheModelAndTheTextThatItIsShownFor) {
+  const std::string file = sweep("  base:\n");
+  const std::vector<std::string> test = {"--test-source", path("va"), "--test-target", path("vb")};
+  ASSERT_EQ(run(arguments(file, test)).status, 0);
+  EXPECT_THAT(contents_of(path("runs/table.tsv")), HasSubstr("test BLEU"));
+  const std::vector<std::string> show = {"sweep", file, "--run", path("runs"), "--show"};
+  const auto show_with = [&](const std::string& source) {
+    std::vector<std::string> all = show;
+    all.insert(all.end(), {"--test-source", path(source), "--test-target", path("vb")});
+    return run(all).out;
+  };
+  EXPECT_THAT(show_with("va"), HasSubstr("test BLEU"));
+  EXPECT_THAT(show_with("vb"), Not(HasSubstr("test BLEU")));
+  const Finished further = run(arguments(file, {"--stop-after", "16u"}));
+  ASSERT_EQ(further.status, 0) << further.err;
+  EXPECT_THAT(further.out, Not(HasSubstr("test BLEU")));
+}
+
 TEST_F(Sweep, ARowIsTheSameAsTheRunAlone) {
   const std::string file = sweep("  one-head: {heads: 1}\n");
   ASSERT_EQ(run(arguments(file)).status, 0);

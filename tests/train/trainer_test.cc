@@ -107,6 +107,18 @@ TEST(Trainer, OfEqualScoresTheLowerLossIsTheBestAndPatienceGoesOn) {
   expect_root_is(options, 24, kWeightsPrefix);
 }
 
+TEST(Trainer, TheBestOnesDoNotCountAmongTheLastCheckpoints) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.validated("run");  // each validation is better than the last
+  options.stop_after = {.updates = 60};
+  options.validate_every = {.updates = 4};
+  options.checkpoint_every = {.updates = 20};
+  options.keep_last = 3;
+  const TrainResult result = train(options);
+  ASSERT_EQ(result.best_update, 60);
+  EXPECT_EQ(checkpoints_of(options), (std::vector<int64_t>{20, 40, 60}));
+}
+
 TEST(Trainer, LabelSmoothingIsInTheLossOfAValidationAndNotInItsPerplexity) {
   const TrainingFolder folder;
   for (const float smoothing : {0.0F, 0.1F}) {

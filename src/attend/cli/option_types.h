@@ -108,7 +108,8 @@ struct Choices<Schedule> {
 };
 template <>
 struct Choices<ValidationMetric> {
-  static constexpr ValidationMetric kAll[] = {ValidationMetric::kLoss, ValidationMetric::kPerplexity,
+  static constexpr ValidationMetric kAll[] = {ValidationMetric::kLoss,
+                                              ValidationMetric::kPerplexity,
                                               ValidationMetric::kBleu, ValidationMetric::kChrf};
 };
 template <>

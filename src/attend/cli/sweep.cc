@@ -56,6 +56,8 @@ class SweepCommand : public Command {
   /// What goes wrong with a row is its problem alone.
   void train_row(SweepRow& row, const StopSignals& signals);
   void go_on_with(SweepRow& row, const StopSignals& signals);
+  std::string needs_of(SweepRow& row) const;
+  void share_cache(SweepRow& row) const;
   /// A table of rows that were trained on different text compares nothing.
   void compare_data(const SweepRow& row, const std::string& key);
   void note_problem(const SweepRow& row, const std::string& problem);
@@ -141,6 +143,20 @@ void SweepCommand::note_problem(const SweepRow& row, const std::string& problem)
   problems_[row.name] = problem;
 }
 
+/// Throws Error naming the row.
+std::string SweepCommand::needs_of(SweepRow& row) const {
+  share_cache(row);
+  try {
+    return dry_run(row.train);
+  } catch (const Error& error) {
+    fail("row {}: {}", row.name, error.what());
+  }
+}
+
+void SweepCommand::share_cache(SweepRow& row) const {
+  if (row.train.cache.empty()) row.train.cache = (Path(train_.run) / kSweepCache).string();
+}
+
 std::string changed_text(const SweepRowState& state) {
   return fmt::format("its run has other options ({})", state.other_options);
 }
@@ -160,7 +176,7 @@ void SweepCommand::go_on_with(SweepRow& row, const StopSignals& signals) {
   if (state.is_done) return logger().info("row {} is done", row.name);
   logger().info("{}", row.options.quality_summary());
   share_tokenizer(train_.run, row.train, signals.stop());
-  if (row.train.cache.empty()) row.train.cache = (Path(train_.run) / kSweepCache).string();
+  share_cache(row);
   run_training(row.train, row.options, signals);
 }
 
@@ -203,12 +219,12 @@ void SweepCommand::train_row(SweepRow& row, const StopSignals& signals) {
 }
 
 /// Figures of a run with other options are none of this row.
-SweepFigures figures_of_row(const SweepRow& row) {
+SweepFigures figures_of_row(const SweepRow& row, const TestText& test) {
   const SweepRowState state = state_of_row(row);
   if (!state.other_options.empty()) {
     return {.state = state.run ? changed_text(state) : "not begun"};
   }
-  SweepFigures figures = figures_of_run(row.train.run);
+  SweepFigures figures = figures_of_run(row.train.run, test);
   if (!state.further.empty()) figures.state = "went on to stop_after " + state.further;
   if (figures.state.empty() && state.run && !state.is_done) {
     figures.state = fmt::format("after {} updates", state.run->done.updates);
@@ -221,7 +237,7 @@ std::vector<SweepFigures> SweepCommand::figures() const {
   for (const SweepRow& row : rows_) {
     SweepFigures& figures = all.emplace_back();
     try {
-      figures = figures_of_row(row);
+      figures = figures_of_row(row, test_);
     } catch (const std::exception& error) {
       figures.state = failed_text(error.what());
     }
@@ -245,7 +261,7 @@ void SweepCommand::run(const OptionSet&) {
   if (show_) return print(aligned_table(figures()));
   check_rows();
   if (train_.dry_run) {
-    for (const SweepRow& row : rows_) print(fmt::format("{}\n{}", row.name, dry_run(row.train)));
+    for (SweepRow& row : rows_) print(fmt::format("{}\n{}", row.name, needs_of(row)));
     return;
   }
   const RunLock lock(train_.run);  // two sweeps would write one table

@@ -20,6 +20,8 @@ Path score_path(const Path& run) { return run / "test.json"; }
 /// What test.json says; a key of "" where there is none that can be used.
 struct Recorded {
   std::string key;
+  std::string model;  ///< see model_of
+  TestText text;
   double bleu = 0;
 };
 
@@ -28,10 +30,19 @@ Recorded recorded(const Path& run) {
   if (!std::filesystem::exists(score_path(run), error)) return {};
   try {
     const auto json = nlohmann::json::parse(read_file(score_path(run), kMostBytes));
-    return {json.at("key").get<std::string>(), json.at("bleu").get<double>()};
+    return {.key = json.at("key"),
+            .model = json.at("model"),
+            .text = {json.at("source"), json.at("target")},
+            .bleu = json.at("bleu")};
   } catch (const nlohmann::json::exception&) {
     return {};
   }
+}
+
+/// Which of a run's models its root holds.
+std::string model_of(const Path& run) {
+  const RunState state = state_of_run(run).value_or(RunState());
+  return fmt::format("{} {} {}", state.done.updates, state.best_update, state.average_is_model);
 }
 
 std::string key_of(const TrainOptions& train, const std::vector<std::string>& source,
@@ -40,9 +51,7 @@ std::string key_of(const TrainOptions& train, const std::vector<std::string>& so
   for (const auto* side : {&source, &target}) {
     for (const std::string& line : *side) fingerprint.add(line + "\n");
   }
-  const RunState state = state_of_run(train.run).value_or(RunState());
-  fingerprint.add(fmt::format("{} {} {} {} {}", state.done.updates, state.best_update,
-                              state.average_is_model, train.valid_beam_size,
+  fingerprint.add(fmt::format("{} {} {}", model_of(train.run), train.valid_beam_size,
                               train.valid_length_penalty));
   return fingerprint.hex();
 }
@@ -74,6 +83,7 @@ double test_bleu(const TrainOptions& train, const TestText& text) {
   write_file(Path(train.run) / "test.hyp", translations);
   write_file(score_path(train.run),
              nlohmann::json{{"key", key},
+                            {"model", model_of(train.run)},
                             {"source", text.source},
                             {"target", text.target},
                             {"bleu", score.value},
@@ -83,9 +93,11 @@ double test_bleu(const TrainOptions& train, const TestText& text) {
   return score.value;
 }
 
-std::optional<double> recorded_test_bleu(const Path& run) {
+std::optional<double> recorded_test_bleu(const Path& run, const TestText& text) {
   const Recorded score = recorded(run);
-  return score.key.empty() ? std::nullopt : std::optional(score.bleu);
+  if (score.key.empty() || score.model != model_of(run)) return std::nullopt;
+  if (!text.source.empty() && text != score.text) return std::nullopt;
+  return score.bleu;
 }
 
 }  // namespace attend

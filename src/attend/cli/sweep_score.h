@@ -13,6 +13,7 @@ namespace attend {
 struct TestText {
   std::string source;
   std::string target;
+  bool operator==(const TestText&) const = default;
 };
 
 /// It is read for each row. Throws Error: a file cannot be read, is no file, or is empty; the two
@@ -25,7 +26,8 @@ ParallelText read_test_text(const TestText& text);
 /// made again only for another text or model. Throws Error.
 double test_bleu(const TrainOptions& train, const TestText& text);
 
-/// The score in `test.json`; nothing where there is none.
-std::optional<double> recorded_test_bleu(const Path& run);
+/// The score in `test.json`; nothing where there is none, or one of another model of the run, or of
+/// another text than `text`, where that names one.
+std::optional<double> recorded_test_bleu(const Path& run, const TestText& text);
 
 }  // namespace attend

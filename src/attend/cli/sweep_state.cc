@@ -20,7 +20,7 @@ void compare_limits(const TrainOptions& asked, const Assignments& recorded, Swee
   define_train_options(options, before);
   options.apply({recorded});
   if (before.stop_after == asked.stop_after) {
-    state.is_done = before.patience == asked.patience;
+    state.is_done = before.patience == asked.patience || reached(state.run->done, asked.stop_after);
   } else if (reached(state.run->done, asked.stop_after)) {
     state.further = to_string(before.stop_after);
   }

@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "attend/cli/sweep_score.h"
 #include "attend/data/text.h"
 #include "attend/train/run_folder.h"
 #include "attend/train/run_history.h"
@@ -118,7 +117,7 @@ std::string failed_text(std::string message) {
   return "failed: " + message;
 }
 
-SweepFigures figures_of_run(const Path& run) {
+SweepFigures figures_of_run(const Path& run, const TestText& test) {
   SweepFigures figures{.state = "not begun"};
   std::error_code error;
   if (!std::filesystem::exists(RunLog::jsonl(run), error)) return figures;
@@ -134,7 +133,9 @@ SweepFigures figures_of_run(const Path& run) {
     if (chosen->scores.bleu) figures.bleu = fmt::format("{:.2f}", *chosen->scores.bleu);
   }
   figures.tokens_per_second = median_speed(history);
-  if (const auto bleu = recorded_test_bleu(run)) figures.test_bleu = fmt::format("{:.2f}", *bleu);
+  if (const auto bleu = recorded_test_bleu(run, test)) {
+    figures.test_bleu = fmt::format("{:.2f}", *bleu);
+  }
   figures.state = "before its first checkpoint";
   if (state) {
     figures.time = time_text(state->done.seconds);

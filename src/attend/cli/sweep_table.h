@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "attend/base/files.h"
+#include "attend/cli/sweep_score.h"
 
 namespace attend {
 
@@ -23,9 +24,10 @@ struct SweepFigures {
 /// The state of a row with this problem, in one line.
 std::string failed_text(std::string message);
 
-/// Figures of the run in a folder: what its checkpoints, its log and test_bleu() say. `state` is
-/// empty where the run has finished, and says so where its best model's perplexity is not finite.
-SweepFigures figures_of_run(const Path& run);
+/// Figures of the run in a folder: what its checkpoints, its log and recorded_test_bleu() say.
+/// `state` is empty where the run has finished, and says so where its best model's perplexity is
+/// not finite.
+SweepFigures figures_of_run(const Path& run, const TestText& test);
 
 /// The table with columns of equal width, for a terminal. A column that is empty in all rows is
 /// left out.

@@ -145,7 +145,9 @@ void define_validation(OptionSet& options, TrainOptions& train) {
   options.add("keep_last", train.keep_last, "Checkpoints kept").changeable();
   options
       .add("average_last", train.average_last,
-           "At the end, the average of so many checkpoints becomes the model; 0 is off")
+           "At the end, the average of so many checkpoints becomes the model, where it is better; "
+           "0 is "
+           "off")
       .changeable();
 }
 

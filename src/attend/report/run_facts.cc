@@ -56,12 +56,14 @@ Json best_of(const RunHistory& history) {
 
 /// Of all updates.
 Json mean_speed(const RunHistory& history) {
-  if (history.training.empty()) return nullptr;
   double seconds_per_token = 0;
+  int64_t count = 0;
   for (const RunHistory::Training& each : history.training) {
+    if (!(each.progress.tokens_per_second > 0)) continue;  // all its updates were skipped
     seconds_per_token += 1 / each.progress.tokens_per_second;
+    ++count;
   }
-  return rounded(static_cast<double>(history.training.size()) / seconds_per_token);
+  return rounded(static_cast<double>(count) / seconds_per_token);
 }
 
 Json recipe_of(const ReportedRun& run) {

@@ -1,6 +1,7 @@
 #include "attend/report/translations.h"
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -65,12 +66,20 @@ std::optional<ScoredText> test_text(const ReportOptions& options) {
 std::unique_ptr<RunModel> RunModel::open(const ReportedRun& run, const ReportOptions& options,
                                          Notes& notes) {
   const TrainOptions usual;
-  const double beam_size =
-      number_of(run, "valid_beam_size", static_cast<double>(usual.valid_beam_size));
+  const auto option = [&](const char* name, double usually, double least, double most) {
+    const double value = number_of(run, name, usually);
+    if (value >= least && value <= most) return value;
+    notes.push_back(fmt::format("Its recipe has {} {}, which cannot be: {} is used instead", name,
+                                value, usually));
+    return usually;
+  };
+  const double beam_size = option("valid_beam_size", static_cast<double>(usual.valid_beam_size), 1,
+                                  static_cast<double>(kMostHypotheses));
+  const double length_penalty = option("valid_length_penalty", usual.valid_length_penalty, 0,
+                                       std::numeric_limits<double>::max());
   auto opened = std::make_unique<RunModel>();
   opened->beam_size_ = options.beam_size > 0 ? options.beam_size : std::llround(beam_size);
-  opened->length_penalty_ = options.length_penalty.value_or(
-      number_of(run, "valid_length_penalty", usual.valid_length_penalty));
+  opened->length_penalty_ = options.length_penalty.value_or(length_penalty);
   opened->workers_ = options.workers;
   try {
     const ModelFiles files = load_model_directory(run.folder);

@@ -8,7 +8,6 @@ namespace attend {
 namespace {
 
 constexpr int64_t kMost = int64_t{1} << 30;  // so that products of options have room
-constexpr int64_t kMostHypotheses = 1000;    // of a sentence, each with its keys and values
 
 void check(const char* option, int64_t value, int64_t least, int64_t most = kMost) {
   if (value < least) {

@@ -21,6 +21,9 @@ enum class Stopping {
 };
 std::string_view name_of(Stopping rule);  ///< "likely", "certain"
 
+/// Of a sentence, each with its keys and values.
+inline constexpr int64_t kMostHypotheses = 1000;
+
 /// How a translation is searched for (Vaswani et al. 2017, §6.1). docs/decoding.md is about each.
 struct SearchOptions {
   int64_t beam_size = 4;  ///< 1 is greedy search

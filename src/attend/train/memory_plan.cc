@@ -49,8 +49,10 @@ int64_t bytes_of_step(const TrainOptions& options, int64_t weights) {
   const int64_t batches = tokens * kBytesOfToken * (kBatchesAhead + options.accumulate);
   const int64_t average = options.average_last > 0 ? weights * int64_t{sizeof(float)} : 0;
   const bool dropout = options.source_bpe_dropout > 0 || options.target_bpe_dropout > 0;
+  // More pieces than without dropout, in a vector that grows by copying itself.
+  constexpr int64_t kBytesOfPiece = 4 * int64_t{sizeof(int32_t)};
   const int64_t window =
-      dropout ? tokens * batch_options(options).window_batches * int64_t{sizeof(int32_t)} : 0;
+      dropout ? tokens * batch_options(options).window_batches * kBytesOfPiece : 0;
   return rows + batches + average + window;
 }
 

@@ -50,10 +50,13 @@ void Run::finish(const std::string& reason) {
 }
 
 void Run::say_finished() const {
-  const std::string best =
-      state_.best_criterion ? fmt::format("; the best by {} is of update {}",
-                                          name_of(options_.validation_metric), state_.best_update)
-                            : "";
+  std::string best;
+  if (state_.average_is_model) {
+    best = "; the model is the average of its last checkpoints";
+  } else if (state_.best_criterion) {
+    best = fmt::format("; the best by {} is of update {}", name_of(options_.validation_metric),
+                       state_.best_update);
+  }
   logger().info("finished: {}, after {} updates and {:.2f} epochs{}", state_.finished,
                 state_.done.updates, state_.done.epochs, best);
   logger().info("translate with it: attend translate --model {} < INPUT > OUTPUT", options_.run);

@@ -329,10 +329,9 @@ void Run::validate() {
     state_.best_loss = scores.loss;
     state_.best_update = state_.done.updates;
     save_model();
-    checkpoint();
-  } else if (due(state_.done, state_.last_checkpoint, options_.checkpoint_every)) {
-    checkpoint();
   }
+  const bool scheduled = due(state_.done, state_.last_checkpoint, options_.checkpoint_every);
+  if (best || scheduled) checkpoint(scheduled);
 }
 
 TrainResult train(const TrainOptions& options, const TrainHooks& hooks) {

@@ -5,6 +5,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/utf8.h"
+#include "attend/search/options.h"
 #include "attend/search/text_model.h"
 #include "attend/train/options.h"
 #include "attend/train/training_data.h"
@@ -235,6 +236,10 @@ void check_run(const TrainOptions& options) {
   }
   at_least("patience", options.patience, 0);
   at_least("valid_beam_size", options.valid_beam_size, 1);
+  if (options.valid_beam_size > kMostHypotheses) {
+    fail_usage("valid_beam_size: found {}, expected at most {}", options.valid_beam_size,
+               kMostHypotheses);
+  }
   not_negative("valid_length_penalty", options.valid_length_penalty);
   check_workers(options.workers);
 }

@@ -272,8 +272,8 @@ function smoothingNote() {
     run => (run.recipe.find(each => each.name === "label_smoothing") || {}).value,
   );
   return smoothing.some(value => Number(value) > 0)
-    ? "The training loss includes label smoothing, and dropout is on; validation has neither. " +
-        "Perplexity has no smoothing on either side."
+    ? "Losses include label smoothing, perplexities do not; dropout is on in training alone. " +
+        "Losses of runs with different label smoothing do not compare."
     : "";
 }
 
