@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 // clang-format off
@@ -162,15 +161,17 @@ class BestOfRow {
   float* scores_;
 };
 
-/// A score that at least k of the tile's reach: the k-th greatest lane maximum.
+/// A score that at least k of the tile's reach: the k-th greatest of the lanes' different maxima.
 HWY_INLINE float ReachedByMany(const LaneMaxima& maxima, int64_t k) {
   const FloatTag d;
-  HWY_ALIGN float most[hn::MaxLanes(FloatTag())];
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  if (k > lanes || !maxima.good) return -std::numeric_limits<float>::infinity();
-  hn::Store(maxima.most, d, most);
-  std::nth_element(most, most + k - 1, most + lanes, std::greater<float>());
-  return most[k - 1];
+  const auto lowest = hn::Neg(hn::Inf(d));
+  if (k > static_cast<int64_t>(hn::Lanes(d)) || !maxima.good) return hn::GetLane(lowest);
+  auto most = maxima.most, greatest = hn::MaxOfLanes(d, most);
+  for (int64_t i = 1; i < k; ++i) {
+    most = hn::IfThenElse(hn::Eq(most, greatest), lowest, most);
+    greatest = hn::MaxOfLanes(d, most);
+  }
+  return hn::GetLane(greatest);
 }
 
 /// Offers those of a vector's scores that are not below the bar; false where one is not finite.
@@ -216,7 +217,7 @@ HWY_INLINE void AddRow(const float* scores, const LaneMaxima& maxima, const Prod
                        int64_t k, RowSoFar& so_far, BestOfRow& best) {
   const float greatest = maxima.Greatest();
   if (!(greatest <= so_far.reference)) {  // greater, or not a number, which stays so
-    so_far.sum_exp *= std::exp(so_far.reference - greatest);
+    if (so_far.sum_exp != 0) so_far.sum_exp *= std::exp(so_far.reference - greatest);
     so_far.reference = greatest;
   }
   if (kSums && std::isfinite(so_far.reference)) {
