@@ -21,7 +21,7 @@ ProfileRow row_of(const std::string& name) {
 }
 
 TEST(Profile, CallsAndAmountsAddUpOverThreads) {
-  reset_profile();
+  start_profile();
   const auto work = [] {
     for (int i = 0; i < 10; ++i) const ProfileScope scope("product", 100, 30);
   };
@@ -36,7 +36,7 @@ TEST(Profile, CallsAndAmountsAddUpOverThreads) {
 }
 
 TEST(Profile, BytesAreCountedForTheInnermostScope) {
-  reset_profile();
+  start_profile();
   profile_bytes(5);  // for none
   {
     const ProfileScope outer("outer", 0, 10);
@@ -51,7 +51,7 @@ TEST(Profile, BytesAreCountedForTheInnermostScope) {
 }
 
 TEST(Profile, TheInnerScopesTimeIsTakenOffTheOuterOnes) {
-  reset_profile();
+  start_profile();
   {
     const ProfileScope outer("outer");
     spend(20);
@@ -74,7 +74,10 @@ TEST(Profile, TheInnerScopesTimeIsTakenOffTheOuterOnes) {
 
 TEST(Profile, IsReset) {
   { const ProfileScope scope("gone"); }
-  reset_profile();
+  start_profile();
+  EXPECT_TRUE(profile().empty());
+  stop_profile();
+  { const ProfileScope scope("not timed"); }
   EXPECT_TRUE(profile().empty());
 }
 

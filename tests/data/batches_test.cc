@@ -440,7 +440,7 @@ TEST(BatchStream, TheShuffledOrderIsFixedForEver) {
 }
 
 TEST(BatchStream, WaitingIsInTheProfile) {
-  reset_profile();
+  start_profile();
   BatchStream stream(thousand(), kSmall);
   for (int i = 0; i < 3; ++i) stream.next();
   const std::vector<ProfileRow> rows = profile();

@@ -19,9 +19,10 @@ TEST(NamesOf, HaveMorePartsWhereTheLastAreTheSame) {
 }
 
 TEST(NamesOf, NeverPointUpwards) {
-  for (const std::string& name : names_of({".", "..", "../..", "/"})) {
+  for (const std::string& name : names_of({".", ".."})) {
     EXPECT_EQ(name.find(".."), std::string::npos) << name;
   }
+  EXPECT_EQ(names_of({"/"}).size(), 1U);
 }
 
 TEST(ReportOptions, AreCheckedByName) {

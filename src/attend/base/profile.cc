@@ -1,6 +1,7 @@
 #include "attend/base/profile.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,19 +39,22 @@ ThreadProfile& this_thread() {
 }
 
 thread_local ProfileScope* innermost = nullptr;
+std::atomic<bool> is_timing = false;
 
 }  // namespace
 
 ProfileScope::ProfileScope(const char* name, double flops, double bytes)
-    : name_(name),
+    : name_(is_timing.load(std::memory_order_relaxed) ? name : nullptr),
       flops_(flops),
       bytes_(bytes),
-      outer_(innermost),
-      start_(std::chrono::steady_clock::now()) {
+      outer_(innermost) {
+  if (name_ == nullptr) return;
   innermost = this;
+  start_ = std::chrono::steady_clock::now();
 }
 
 ProfileScope::~ProfileScope() {
+  if (name_ == nullptr) return;
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   innermost = outer_;
@@ -89,7 +93,10 @@ std::vector<ProfileRow> profile() {
   return rows;
 }
 
-void reset_profile() {
+void stop_profile() { is_timing = false; }
+
+void start_profile() {
+  is_timing = true;
   const std::lock_guard lock(registry().mutex);
   for (const auto& thread : registry().threads) {
     const std::lock_guard thread_lock(thread->mutex);

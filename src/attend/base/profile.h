@@ -18,8 +18,9 @@ struct ProfileRow {
   double bytes = 0;
 };
 
-/// Times a scope under a name, on the calling thread: two clock reads, some 50 ns. Scopes do not
-/// nest: the inner one's time is taken off the outer one's. `name` must outlive the program.
+/// Times a scope under a name, on the calling thread, after start_profile(): two clock reads, some
+/// 50 ns. Scopes do not nest: the inner one's time is taken off the outer one's. `name` must
+/// outlive the program.
 class ProfileScope {
  public:
   explicit ProfileScope(const char* name, double flops = 0, double bytes = 0);
@@ -29,7 +30,7 @@ class ProfileScope {
 
  private:
   friend void profile_bytes(double bytes);
-  const char* name_;
+  const char* name_;  ///< null where nothing is timed
   double flops_;
   double bytes_;
   ProfileScope* outer_;
@@ -40,9 +41,11 @@ class ProfileScope {
 /// Adds bytes to the innermost scope of the calling thread, if there is one.
 void profile_bytes(double bytes);
 
-/// The sum over all threads since the start or the last reset, most time first.
+/// Forgets what there is and times from now on, in all threads. Nothing is timed before.
+void start_profile();
+void stop_profile();
+/// The sum over all threads since start_profile(), most time first.
 std::vector<ProfileRow> profile();
-void reset_profile();
 /// A table for people: calls, time, share, GFLOP/s, GB/s.
 std::string format_profile(const std::vector<ProfileRow>& rows);
 

@@ -70,10 +70,9 @@ double TranslateBenchResult::latency(double quantile) const {
 }
 
 double TranslateBenchResult::utilisation() const {
-  double flops = 0, passed = 0;
+  double flops = 0;
   for (const ProfileRow& row : profile) flops += row.flops;
-  for (const double each : seconds) passed += each;
-  return passed > 0 ? flops / passed / machine_rate : 0;
+  return seconds.empty() ? 0 : flops / median(seconds) / machine_rate;
 }
 
 TranslateBenchResult bench_translate(const std::filesystem::path& model,
@@ -93,14 +92,16 @@ TranslateBenchResult bench_translate(const std::filesystem::path& model,
     text.insert(text.end(), lines.begin(), lines.end());
   }
   translator.translate(text);  // whatever is made once
-  reset_profile();
   for (int64_t i = 0; i < options.repetitions; ++i) {
     result.counts = {};
     const Stopwatch watch;
     translator.translate(text, &result.counts);
     result.seconds.push_back(watch.seconds());
   }
+  start_profile();
+  translator.translate(text);
   result.profile = profile();
+  stop_profile();
   result.machine_rate = machine_rate(translator.precision(), result.workers);
   for (std::size_t i = 0; i < lines.size() && std::ssize(result.latencies) < options.singles; ++i) {
     const Stopwatch watch;

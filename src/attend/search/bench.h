@@ -31,7 +31,7 @@ struct TranslateBenchResult {
   /// as there are workers, all at once.
   double machine_rate = 0;
   std::vector<double> starts;  ///< seconds from a process's start to its first translation, sorted
-  std::vector<ProfileRow> profile;  ///< of all repetitions, summed over the workers
+  std::vector<ProfileRow> profile;  ///< of one more pass, summed over the workers
 
   double sentences_per_second() const;      ///< of the median repetition
   double target_tokens_per_second() const;  ///< of the median repetition

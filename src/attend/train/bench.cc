@@ -107,7 +107,7 @@ TrainBenchResult bench_train(const TrainBenchOptions& options) {
   std::vector<double> seconds;
   for (int64_t step = 1; step <= options.warmup + options.steps; ++step) {
     const std::vector<Batch> batches{random_batch(options, static_cast<uint64_t>(step))};
-    if (step == options.warmup + 1) reset_profile();
+    if (step == options.warmup + 1) start_profile();
     const double before = now();
     engine.update(batches, step, 1e-4);
     if (step > options.warmup) seconds.push_back(now() - before);

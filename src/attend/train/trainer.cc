@@ -190,7 +190,7 @@ TrainResult Run::try_go() {
   state_.finished.clear();
   state_.average_is_model = false;
   start_ = window_start_ = Clock::now();
-  reset_profile();
+  if (options_.profile) start_profile();
   for (update_clock(); reason_to_finish().empty() && !stop_asked(); update_clock()) {
     update();
     log_if_due();
