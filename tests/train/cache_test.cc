@@ -90,7 +90,7 @@ TEST(Contract10Run, TheCommandTakesTheOption) {
   EXPECT_EQ(entries_of(folder.file("new")).size(), 1U);
 }
 
-TEST(Contract20Run, ARunOfAVersionThatShuffledInAnotherWayIsNamed) {
+TEST(Contract20Run, ARunOfAVersionThatMadeOtherBatchesIsNamed) {
   const TrainingFolder folder;
   const TrainOptions options = folder.options("run");
   train_until(options, 12);
@@ -104,7 +104,7 @@ TEST(Contract20Run, ARunOfAVersionThatShuffledInAnotherWayIsNamed) {
   state["attend_version"] = "0.0.9";
   save_checkpoint(options.run, checkpoint.step, tensors, state);
   const std::string message = message_of([&] { train(options); });
-  expect_contains(message, options.run + " was started by attend 0.0.9");
+  expect_contains(message, options.run + " was started by an older attend (0.0.9)");
   expect_contains(message, "start another run with --run");
 }
 
