@@ -100,8 +100,8 @@ TranslateBenchResult bench_translate(const std::filesystem::path& model,
   }
   start_profile();
   translator.translate(text);
-  result.profile = profile();
   stop_profile();
+  result.profile = profile();
   result.machine_rate = machine_rate(translator.precision(), result.workers);
   for (std::size_t i = 0; i < lines.size() && std::ssize(result.latencies) < options.singles; ++i) {
     const Stopwatch watch;

@@ -112,6 +112,7 @@ TrainBenchResult bench_train(const TrainBenchOptions& options) {
     engine.update(batches, step, 1e-4);
     if (step > options.warmup) seconds.push_back(now() - before);
   }
+  stop_profile();
   result.profile = profile();
   result.peak_resident_bytes = peak_resident_bytes();
   for (const ProfileRow& row : result.profile) result.step_flops += row.flops;

@@ -290,6 +290,7 @@ void Run::log_if_due() {
 }
 
 void Run::report_profile() {
+  stop_profile();
   const std::vector<ProfileRow> rows = profile();
   logger().info("where the time of {} worker{} went in {:.1f} s:\n{}", options_.workers,
                 options_.workers == 1 ? "" : "s", since(start_), format_profile(rows));
