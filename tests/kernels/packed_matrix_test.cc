@@ -26,7 +26,7 @@ std::vector<float> bytes_as_numbers(const Tensor& x) {
   std::vector<float> numbers;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const QuantizedRow& how = rows[i / static_cast<std::size_t>(x.columns())];
-    numbers.push_back(static_cast<float>(bytes[i] - how.zero) * how.scale);
+    numbers.push_back((static_cast<float>(bytes[i]) - how.zero) * how.scale);
   }
   return numbers;
 }

@@ -86,9 +86,8 @@ struct StoreNumbers {
     T* at = to + first_row * stride + column;
     HWY_UNROLL(8)
     for (int row = 0; row < kRows; ++row, at += stride) {
-      const __m512 zero = _mm512_cvtepi32_ps(_mm512_set1_epi32(how[row].zero));
-      const __m512 centred =
-          _mm512_fnmadd_ps(zero, column_sum, _mm512_cvtepi32_ps(sums[row][vector]));
+      const __m512 centred = _mm512_fnmadd_ps(_mm512_set1_ps(how[row].zero), column_sum,
+                                              _mm512_cvtepi32_ps(sums[row][vector]));
       const __m512 scale = _mm512_mul_ps(column_scale, _mm512_set1_ps(how[row].scale));
       store(at, lanes, _mm512_fmadd_ps(centred, scale, added));
     }

@@ -279,8 +279,8 @@ void MultiplyBytes(const PaddedRows<uint8_t>& x, const QuantizedRow* quantized,
           const auto listed_scales = hn::LoadU(d, scales + i);
           for (int64_t r = 0; r < int64_t{kRows}; ++r) {
             const QuantizedRow& how = quantized[first + r];
-            const auto sum =
-                hn::Sub(hn::LoadU(di, sums + 4 * r), hn::Mul(of_ones, hn::Set(di, how.zero)));
+            const auto sum = hn::Sub(hn::LoadU(di, sums + 4 * r),
+                                     hn::Mul(of_ones, hn::Set(di, static_cast<int32_t>(how.zero))));
             const auto scale = hn::Mul(listed_scales, hn::Set(d, how.scale));
             StoreFour(hn::Mul(hn::ConvertTo(d, sum), scale), y, first + r, i, count);
           }

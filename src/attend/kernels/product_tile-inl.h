@@ -64,7 +64,7 @@ class ScaledSums {
     HWY_INLINE FloatVector Scaled(hn::Vec<IntTag> sum, FloatVector column_sum,
                                   FloatVector scales) const {
       const FloatTag d;
-      const auto zero = hn::Set(d, static_cast<float>(how.zero));
+      const auto zero = hn::Set(d, how.zero);
       const auto centred = hn::NegMulAdd(zero, column_sum, hn::ConvertTo(d, sum));
       return hn::Mul(centred, hn::Mul(scales, hn::Set(d, how.scale)));
     }

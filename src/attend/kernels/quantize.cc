@@ -113,15 +113,17 @@ void QuantizeRowsAs(const Tensor& x, uint8_t* values, int64_t stride, QuantizedR
     Range ranges[kTogether];
     for (int64_t i = 0; i < rows; ++i) ranges[i] = RangeOf(from + i * x.row_stride(), columns);
     float inverses[kTogether];
+    int32_t zeros[kTogether];
     for (int64_t i = 0; i < rows; ++i) {
       const float width = ranges[i].most - ranges[i].least;
       inverses[i] = width > 0 ? kLargestByte / width : 0.0F;
       // At most 255, half up: the sign is known. NaN is no number for a cast.
       const float zero = std::isfinite(width) ? -ranges[i].least * inverses[i] + 0.5F : 0.0F;
-      how[first + i] = {.scale = width / kLargestByte, .zero = static_cast<int32_t>(zero)};
+      zeros[i] = static_cast<int32_t>(zero);
+      how[first + i] = {.scale = width / kLargestByte, .zero = static_cast<float>(zeros[i])};
     }
     for (int64_t i = 0; i < rows; ++i) {
-      RoundRow(from + i * x.row_stride(), columns, inverses[i], how[first + i].zero,
+      RoundRow(from + i * x.row_stride(), columns, inverses[i], zeros[i],
                values + (first + i) * stride);
     }
   }

@@ -19,7 +19,7 @@ QuantizedMatrix quantize(const Tensor& x);
 /// How a row of activations became unsigned bytes: number = (byte - zero) · scale.
 struct QuantizedRow {
   float scale = 0;
-  int32_t zero = 0;  ///< the byte that stands for 0
+  float zero = 0;  ///< the byte that stands for 0, a whole number
 };
 
 /// A row's least to its greatest number, 0 among them, on 0 to 255, so that what comes out of a

@@ -357,8 +357,8 @@ class TopScoresOfTiles {
     const int64_t at = row * tile.columns + column;
     if (tile.int8_sums == nullptr) return tile.sums[at];
     const QuantizedRow& how = tile.quantized_rows[row];
-    const float centred = std::fma(-static_cast<float>(how.zero), tile.column_sums[column],
-                                   static_cast<float>(tile.int8_sums[at]));
+    const float centred =
+        std::fma(-how.zero, tile.column_sums[column], static_cast<float>(tile.int8_sums[at]));
     return centred * (tile.column_scales[column] * how.scale);
   }
 
