@@ -68,12 +68,19 @@ inline const SearchTokens& toy_tokens() {
   return kTokens;
 }
 
+/// How a toy search runs its beam.
+struct ToyTurns {
+  bool halves = false;  ///< see Beam::next_turn
+  int64_t runs = 0;     ///< comes out: of hypotheses, over all steps
+};
+
 /// The search of one sentence with a toy model. Offers what the beam asks for, and so many tokens
 /// more.
 inline std::vector<Hypothesis> toy_search(const ToyModel& model, const SearchOptions& options,
                                           const SentenceConstraints& constraints = {},
                                           const SearchTokens& tokens = toy_tokens(),
-                                          int64_t more_tokens = 0, int64_t longest = 100) {
+                                          int64_t more_tokens = 0, int64_t longest = 100,
+                                          ToyTurns* turns = nullptr) {
   options.validate();
   const SearchRequest request{
       .source = std::vector<int32_t>(static_cast<std::size_t>(model.source_tokens()), 3),
@@ -83,7 +90,10 @@ inline std::vector<Hypothesis> toy_search(const ToyModel& model, const SearchOpt
   while (!beam.done()) {
     std::vector<std::vector<float>> all, log_probs, attention;
     std::vector<std::vector<int32_t>> ranked;
-    for (const std::vector<int32_t>& output : outputs) {
+    const auto turn = beam.next_turn(turns != nullptr && turns->halves);
+    const auto first = static_cast<std::size_t>(&turn.front() - &beam.active().front());
+    if (turns != nullptr) turns->runs += std::ssize(turn);
+    for (const std::vector<int32_t>& output : std::span(outputs).subspan(first, turn.size())) {
       all.push_back(model.log_probs(output));
       attention.push_back(model.attention(output));
       std::vector<int32_t>& order = ranked.emplace_back(all.back().size());
@@ -96,7 +106,7 @@ inline std::vector<Hypothesis> toy_search(const ToyModel& model, const SearchOpt
       log_probs.emplace_back();
       for (const int32_t token : order) log_probs.back().push_back(log_prob(token));
     }
-    std::vector<StepScores> rows(outputs.size());
+    std::vector<StepScores> rows(turn.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (beam.needs_all_scores()) {
         rows[i].all = all[i];
@@ -107,7 +117,9 @@ inline std::vector<Hypothesis> toy_search(const ToyModel& model, const SearchOpt
       rows[i].eos_log_prob = all[i][ToyModel::kEos];
       if (beam.needs_attention()) rows[i].attention = attention[i];
     }
+    const int64_t length = beam.length();
     beam.advance(rows);
+    if (!beam.done() && beam.length() == length) continue;  // the step's second turn comes
     std::vector<std::vector<int32_t>> next;
     for (const ActiveHypothesis& each : beam.active()) {
       next.push_back(outputs.at(static_cast<std::size_t>(each.parent)));

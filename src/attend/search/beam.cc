@@ -94,7 +94,51 @@ bool Beam::needs_all_scores() const {
                              [all](const ActiveHypothesis& each) { return each.met != all; });
 }
 
+std::span<ActiveHypothesis> Beam::next_turn(bool halves) {
+  const bool half = halves && looked_at_ == 0 && count_ > 2 && ranks_at_once();
+  turn_ = half ? (count_ + 1) / 2 : reach_ - looked_at_;
+  return active().subspan(looked_at_, turn_);
+}
+
+/// Whether candidates are all that a step needs to know of a hypothesis.
+bool Beam::ranks_at_once() const {
+  return !sampler_ && required_.empty() && groups_.size() == 1 && !needs_attention() &&
+         !in_prefix() && !must_end();
+}
+
+/// How many of the active may have a candidate among the step's best: a hypothesis whose own score
+/// is below those of enough candidates has none.
+std::size_t Beam::find_reach() {
+  rank_scores_.clear();
+  for (const Candidate& each : candidates_) {
+    if (each.token != tokens_->eos) rank_scores_.push_back(each.rank_score);
+  }
+  if (std::ssize(rank_scores_) < group_size_) return count_;
+  const auto last = rank_scores_.begin() + group_size_ - 1;
+  std::ranges::nth_element(rank_scores_, last, std::ranges::greater());
+  std::size_t reach = looked_at_;
+  while (reach < count_ && active_[reach].rank_score > *last) ++reach;  // equal ones rank by parent
+  return reach;
+}
+
 void Beam::advance(std::span<const StepScores> rows) {
+  if (looked_at_ == 0) {
+    candidates_.clear();
+    eos_log_probs_.clear();
+  }
+  for (const StepScores& row : rows) {
+    eos_log_probs_.push_back(row.eos_log_prob);
+    if (ranks_at_once()) offer(row, looked_at_);
+    ++looked_at_;
+  }
+  if (ranks_at_once()) reach_ = find_reach();
+  if (looked_at_ < reach_) return;
+  take_step(rows);
+  looked_at_ = 0;
+  reach_ = turn_ = count_;
+}
+
+void Beam::take_step(std::span<const StepScores> rows) {
   next_count_ = 0;
   if (needs_attention()) add_coverage(rows);
   const bool forced = in_prefix();
@@ -138,7 +182,7 @@ void Beam::advance(Group& group, std::span<const StepScores> rows) {
   if (next_count_ == first_child && group.finished.empty()) {
     // The rules leave nothing, but something must come out.
     selection_.clear();
-    end_all(group, rows);
+    end_all(group);
     for (const Candidate& each : selection_.ending) finish(group, each);
   }
   group.first = first_child;
@@ -146,7 +190,7 @@ void Beam::advance(Group& group, std::span<const StepScores> rows) {
 }
 
 void Beam::select(const Group& group, std::span<const StepScores> rows) {
-  if (must_end()) return end_all(group, rows);
+  if (must_end()) return end_all(group);
   if (sampler_) {
     // All samples start from one hypothesis.
     const bool parted = length_ > std::ssize(prefix_);
@@ -157,6 +201,7 @@ void Beam::select(const Group& group, std::span<const StepScores> rows) {
     }
     return;
   }
+  if (ranks_at_once()) return select_best(candidates_, group_size_, tokens_->eos, selection_);
   candidates_.clear();
   banked_.clear();
   for (std::size_t rank = group.first; rank < group.end; ++rank) {
@@ -173,9 +218,9 @@ void Beam::select(const Group& group, std::span<const StepScores> rows) {
   }
 }
 
-void Beam::end_all(const Group& group, std::span<const StepScores> rows) {
+void Beam::end_all(const Group& group) {
   for (std::size_t rank = group.first; rank < group.end; ++rank) {
-    selection_.ending.push_back(candidate(rank, tokens_->eos, rows[rank].eos_log_prob));
+    selection_.ending.push_back(candidate(rank, tokens_->eos, eos_log_probs_[rank]));
   }
   std::ranges::sort(selection_.ending, better);
 }

@@ -67,7 +67,13 @@ class Beam {
   /// How many best tokens a step must give: what goes on and what may be refused. More change
   /// nothing; where the vocabulary has fewer, all.
   int64_t width() const { return width_; }
-  /// Takes the step: one a hypothesis, in order.
+  /// Those of the active that are to be run next. A step has one turn, for all of them, or with
+  /// `halves` two: what the better half is offered may be so good that of the others, or some of
+  /// them, nothing could go on, and these are not run. What comes out is the same.
+  std::span<ActiveHypothesis> next_turn(bool halves);
+  std::span<ActiveHypothesis> turn() { return active().subspan(looked_at_, turn_); }
+  std::span<const ActiveHypothesis> turn() const { return active().subspan(looked_at_, turn_); }
+  /// Takes what the turn offers, one a hypothesis, in order; with the last turn, the step.
   void advance(std::span<const StepScores> rows);
   bool done() const { return done_; }
   /// The n_best best, best first. Of several groups: in rounds, in which each group gives the best
@@ -86,6 +92,9 @@ class Beam {
     std::vector<Hypothesis> finished;  ///< the best, best first
   };
 
+  bool ranks_at_once() const;
+  std::size_t find_reach();
+  void take_step(std::span<const StepScores> rows);
   bool in_prefix() const { return length_ < std::ssize(prefix_); }
   bool must_end() const { return length_ == max_length_; }
   int64_t find_width() const;
@@ -107,7 +116,7 @@ class Beam {
   void force_prefix(const StepScores& row);
   void advance(Group& group, std::span<const StepScores> rows);
   void select(const Group& group, std::span<const StepScores> rows);
-  void end_all(const Group& group, std::span<const StepScores> rows);
+  void end_all(const Group& group);
   void extend(const Candidate& candidate);
   void finish(Group& group, const Candidate& candidate);
   bool can_win(const Group& group, const ActiveHypothesis& hypothesis) const;
@@ -133,7 +142,13 @@ class Beam {
   std::vector<Group> groups_;
   std::vector<Node> nodes_;
 
+  std::size_t looked_at_ = 0;  ///< of the active, in the step's turns so far
+  std::size_t reach_ = 1;      ///< of the active, those to be looked at in this step
+  std::size_t turn_ = 1;       ///< of these, how many in this turn
+
   // Of one step; members keep their memory.
+  std::vector<float> eos_log_probs_;  ///< of those looked at
+  std::vector<double> rank_scores_;
   std::vector<Candidate> candidates_;
   std::vector<BankedCandidate> banked_;
   Selection selection_;

@@ -50,6 +50,7 @@ float Beam::log_prob_of(const StepScores& row, int32_t token) {
 }
 
 Candidate Beam::candidate(std::size_t rank, int32_t token, float log_prob) const {
+  log_prob = std::min(log_prob, 0.0F);  // P is 1 at most, whatever rounding adds: see find_reach()
   const double weighted = rules_.weigh(token, log_prob);
   return {.rank_score = active_[rank].rank_score + weighted - diversity_penalty(token),
           .parent = static_cast<int32_t>(rank),

@@ -15,6 +15,8 @@ namespace attend {
 namespace {
 
 constexpr int64_t kRefillPart = 4;  // sentences enter when such a part of the budget is free
+// Hypotheses that are worth two turns; for fewer, reading the weights once more costs more.
+constexpr std::size_t kHalvesFrom = 32;
 
 TokenBatch source_batch(std::span<const std::unique_ptr<ActiveSentence>> sentences, int32_t eos) {
   TokenBatch batch;
@@ -124,10 +126,12 @@ void SearchPool::step() {
 /// A row for each active hypothesis. Gives each its new slot.
 void SearchPool::fill_step() {
   const ProfileScope scope("beams");
-  std::size_t rows = 0, slots = 0;
+  std::size_t all = 0, rows = 0, slots = 0;
+  for (const auto& each : active_) all += each->beam.active().size();
   for (const auto& each : active_) {
-    rows += each->beam.active().size();
-    slots += each->beam.active().size() * static_cast<std::size_t>(each->beam.length() + 1);
+    const std::size_t turn = each->beam.next_turn(all >= kHalvesFrom).size();
+    rows += turn;
+    slots += turn * static_cast<std::size_t>(each->beam.length() + 1);
   }
   caches_.reserve_slots(static_cast<int64_t>(rows), [this](FreeSlots& book) {
     for (const auto& each : active_) {
@@ -144,7 +148,7 @@ void SearchPool::fill_step() {
   int64_t end = 0;
   for (const auto& each : active_) {
     const int64_t position = each->beam.length();
-    for (ActiveHypothesis& hypothesis : each->beam.active()) {
+    for (ActiveHypothesis& hypothesis : each->beam.turn()) {
       const int32_t slot = caches_.take_slot();
       hypothesis.slots.push_back(slot);
       step_.slots[row] = slot;
@@ -194,10 +198,10 @@ void SearchPool::advance() {
     const int64_t most =
         all || makes_logits ? kLogitsTileRows : std::numeric_limits<int64_t>::max();
     do {
-      rows += std::ssize(active_[end++]->beam.active());
+      rows += std::ssize(active_[end++]->beam.turn());
     } while (end < active_.size() && !tokens_.shortlist &&
              active_[end]->beam.needs_all_scores() == all &&
-             rows + std::ssize(active_[end]->beam.active()) <= most);
+             rows + std::ssize(active_[end]->beam.turn()) <= most);
     advance_tile(first, end, row, row + rows);
     row += rows;
     first = end;
@@ -220,7 +224,7 @@ void SearchPool::advance_tile(std::size_t first, std::size_t end, int64_t first_
   std::span<const StepScores> rows = scores;
   for (std::size_t i = first; i < end; ++i) {
     ActiveSentence& each = *active_[i];
-    const std::span<const StepScores> mine = rows.first(each.beam.active().size());
+    const std::span<const StepScores> mine = rows.first(each.beam.turn().size());
     rows = rows.subspan(mine.size());
     if (std::all_of(mine.begin(), mine.end(),
                     [](const StepScores& row) { return std::isfinite(row.eos_log_prob); })) {

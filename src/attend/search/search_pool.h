@@ -36,8 +36,9 @@ struct ActiveSentence {
 /// So many rows' logits exist at once, or those of one sentence.
 inline constexpr int64_t kLogitsTileRows = 128;
 
-/// Sentences that one thread searches together. Every step runs all their active hypotheses at
-/// once, a row each; between steps those that are done leave, and others may enter.
+/// Sentences that one thread searches together. Every step runs their active hypotheses at once, a
+/// row each, all or a half of each sentence's (see Beam::next_turn); between steps those that are
+/// done leave, and others may enter.
 class SearchPool {
  public:
   /// models: an ensemble, one or more. The tokens must outlive this.
@@ -53,7 +54,7 @@ class SearchPool {
   /// sentences enter several at a time, so that the encoder's products have rows enough.
   int64_t room() const;
   void add(std::vector<SearchSentence> sentences);
-  /// One token more for each hypothesis.
+  /// A turn of every sentence: one token more for its hypotheses, where it is the last of a step.
   void step();
   /// Gives up the memory of an empty pool.
   void release();
