@@ -70,7 +70,7 @@ inline const SearchTokens& toy_tokens() {
 
 /// How a toy search runs its beam.
 struct ToyTurns {
-  bool halves = false;  ///< see Beam::next_turn
+  bool in_two = false;  ///< see Beam::next_turn
   int64_t runs = 0;     ///< comes out: of hypotheses, over all steps
 };
 
@@ -90,7 +90,7 @@ inline std::vector<Hypothesis> toy_search(const ToyModel& model, const SearchOpt
   while (!beam.done()) {
     std::vector<std::vector<float>> all, log_probs, attention;
     std::vector<std::vector<int32_t>> ranked;
-    const auto turn = beam.next_turn(turns != nullptr && turns->halves);
+    const auto turn = beam.next_turn(turns != nullptr && turns->in_two);
     const auto first = static_cast<std::size_t>(&turn.front() - &beam.active().front());
     if (turns != nullptr) turns->runs += std::ssize(turn);
     for (const std::vector<int32_t>& output : std::span(outputs).subspan(first, turn.size())) {

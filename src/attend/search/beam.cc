@@ -1,6 +1,7 @@
 #include "attend/search/beam.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <utility>
@@ -94,10 +95,13 @@ bool Beam::needs_all_scores() const {
                              [all](const ActiveHypothesis& each) { return each.met != all; });
 }
 
-std::span<ActiveHypothesis> Beam::next_turn(bool halves) {
-  const bool half = halves && looked_at_ == 0 && count_ > 2 && ranks_at_once();
-  turn_ = half ? (count_ + 1) / 2 : reach_ - looked_at_;
-  return active().subspan(looked_at_, turn_);
+std::span<ActiveHypothesis> Beam::next_turn(bool in_two) {
+  turn_ = reach_ - looked_at_;
+  if (in_two && looked_at_ == 0 && ranks_at_once()) {
+    const double near = active_.front().rank_score - std::log(2 * static_cast<double>(group_size_));
+    while (active_[turn_ - 1].rank_score < near) --turn_;
+  }
+  return turn();
 }
 
 /// Whether candidates are all that a step needs to know of a hypothesis.

@@ -67,10 +67,11 @@ class Beam {
   /// How many best tokens a step must give: what goes on and what may be refused. More change
   /// nothing; where the vocabulary has fewer, all.
   int64_t width() const { return width_; }
-  /// Those of the active that are to be run next. A step has one turn, for all of them, or with
-  /// `halves` two: what the better half is offered may be so good that of the others, or some of
-  /// them, nothing could go on, and these are not run. What comes out is the same.
-  std::span<ActiveHypothesis> next_turn(bool halves);
+  /// Those of the active that are to be run next. A step has one turn, for all of them, or may have
+  /// `in_two`: those with less than a 2 · beam_size-th of the best one's P wait, since what the
+  /// others are offered is often so good that nothing of theirs could go on. Then they are not run.
+  /// What comes out is the same.
+  std::span<ActiveHypothesis> next_turn(bool in_two);
   std::span<ActiveHypothesis> turn() { return active().subspan(looked_at_, turn_); }
   std::span<const ActiveHypothesis> turn() const { return active().subspan(looked_at_, turn_); }
   /// Takes what the turn offers, one a hypothesis, in order; with the last turn, the step.

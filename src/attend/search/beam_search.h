@@ -23,9 +23,9 @@ namespace attend {
 /// Stopping::kCertain log P at the penalty of the greatest length is the bound, which no
 /// continuation can pass. Greedy search ends with the first end of sentence.
 ///
-/// Where many hypotheses are searched at once, the better half of a sentence's are run first: of
-/// the others those are left out whose own log P is no more than that of beam_size continuations
-/// already known, since theirs can only be less likely.
+/// Where many hypotheses are searched at once, a sentence's good ones are run first: of the others
+/// those are left out whose own log P is no more than that of beam_size continuations already
+/// known, since theirs can only be less likely.
 ///
 /// models: one, or an ensemble. Those of an ensemble decode in lockstep; P is the mean of their
 /// probabilities, token by token, so that log P of an output is the sum of the logarithms of means.

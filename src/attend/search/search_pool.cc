@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kRefillPart = 4;  // sentences enter when such a part of the budget is free
 // Hypotheses that are worth two turns; for fewer, reading the weights once more costs more.
-constexpr std::size_t kHalvesFrom = 32;
+constexpr std::size_t kTwoTurnsFrom = 32;
 
 TokenBatch source_batch(std::span<const std::unique_ptr<ActiveSentence>> sentences, int32_t eos) {
   TokenBatch batch;
@@ -129,7 +129,7 @@ void SearchPool::fill_step() {
   std::size_t all = 0, rows = 0, slots = 0;
   for (const auto& each : active_) all += each->beam.active().size();
   for (const auto& each : active_) {
-    const std::size_t turn = each->beam.next_turn(all >= kHalvesFrom).size();
+    const std::size_t turn = each->beam.next_turn(all >= kTwoTurnsFrom).size();
     rows += turn;
     slots += turn * static_cast<std::size_t>(each->beam.length() + 1);
   }

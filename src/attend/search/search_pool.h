@@ -37,8 +37,8 @@ struct ActiveSentence {
 inline constexpr int64_t kLogitsTileRows = 128;
 
 /// Sentences that one thread searches together. Every step runs their active hypotheses at once, a
-/// row each, all or a half of each sentence's (see Beam::next_turn); between steps those that are
-/// done leave, and others may enter.
+/// row each, all of a sentence's or a part (see Beam::next_turn); between steps those that are done
+/// leave, and others may enter.
 class SearchPool {
  public:
   /// models: an ensemble, one or more. The tokens must outlive this.
