@@ -66,9 +66,16 @@ TEST(SearchOptions, ContradictionsNameBoth) {
             "beam_groups: found 2 beside sampling, which has no beam; leave out one of the two");
   for (const SearchOptions& options :
        {SearchOptions{.temperature = 2}, SearchOptions{.sampling_top_k = 5},
-        SearchOptions{.sampling_top_p = 0.5}}) {
+        SearchOptions{.sampling_top_p = 0.5}, SearchOptions{.seed = 7}}) {
     EXPECT_NE(complaint(options).find(": it is an option of sampling"), std::string::npos);
   }
+}
+
+TEST(SearchOptions, AnOptionThatWouldDoNothingIsAnError) {
+  EXPECT_EQ(complaint({.diversity_strength = 0.7}),
+            "diversity_strength: it is an option of diverse beam search; give beam_groups as well");
+  EXPECT_EQ(complaint({.beam_groups = 2, .diversity_strength = 0.7}), "");
+  EXPECT_EQ(complaint({.sampling = true, .seed = 7}), "");
 }
 
 TEST(SearchOptions, AsManySamplesAsAreAskedFor) {

@@ -5,15 +5,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "attend/data/utf8.h"
+
 namespace attend {
 
 namespace {
-
-/// Characters, not bytes; names of files may have any.
-size_t width_of(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; }));
-}
 
 std::string cell(const PairedResult& result, int width) {
   std::string text = fmt::format("{:.{}f}", result.value, width);
@@ -50,14 +46,15 @@ std::string aligned(const std::vector<TextColumn>& columns) {
   std::vector<size_t> widths;
   for (const TextColumn& column : columns) {
     size_t widest = 0;
-    for (const std::string& text : column) widest = std::max(widest, width_of(text));
+    for (const std::string& text : column) widest = std::max(widest, count_characters(text));
     widths.push_back(widest);
   }
   std::string rows;
   for (size_t row = 0; row < columns[0].size(); ++row) {
     for (size_t c = 0; c < columns.size(); ++c) {
       rows += columns[c][row];
-      if (c + 1 < columns.size()) rows.append(widths[c] + 2 - width_of(columns[c][row]), ' ');
+      if (c + 1 < columns.size())
+        rows.append(widths[c] + 2 - count_characters(columns[c][row]), ' ');
     }
     rows += '\n';
   }

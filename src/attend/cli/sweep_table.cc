@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "attend/data/text.h"
+#include "attend/data/utf8.h"
 #include "attend/train/run_folder.h"
 #include "attend/train/run_history.h"
 #include "attend/train/run_log.h"
@@ -43,13 +44,6 @@ std::vector<Column> columns_of(const std::vector<SweepFigures>& rows) {
     if (used) columns.push_back(column);
   }
   return columns;
-}
-
-/// Columns on a terminal, of text whose characters are one wide.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
 }
 
 /// `line` gives a row of cells as text; `cell` its cells.
@@ -152,14 +146,14 @@ std::string aligned_table(const std::vector<SweepFigures>& rows) {
   std::vector<std::size_t> widths(columns.size());
   const auto measure = [&](const std::vector<std::string>& cells) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      widths[i] = std::max(widths[i], width_of(cells[i]));
+      widths[i] = std::max(widths[i], count_characters(cells[i]));
     }
     return std::string();
   };
   lines_of(rows, columns, measure);
   return lines_of(rows, columns, [&](std::vector<std::string> cells) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      const std::string padding(widths[i] - width_of(cells[i]), ' ');
+      const std::string padding(widths[i] - count_characters(cells[i]), ' ');
       cells[i] = columns[i].is_number ? padding + cells[i] : cells[i] + padding;
     }
     std::string line = joined(cells, "  ");

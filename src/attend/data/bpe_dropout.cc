@@ -1,5 +1,6 @@
 #include "attend/data/bpe_dropout.h"
 
+#include <array>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -35,20 +36,10 @@ bool is_merged(PieceType type) {
 
 /// What stands for a character that is no piece: its bytes, or the unknown token.
 std::vector<int32_t> stand_in(const std::string& character, const Tokenizer& tokenizer,
-                              const std::vector<int32_t>& byte_ids) {
+                              const std::array<int32_t, 256>& byte_ids) {
   if (!tokenizer.has_byte_fallback()) return {tokenizer.unk_id()};
   std::vector<int32_t> ids;
   for (const char byte : character) ids.push_back(byte_ids[static_cast<unsigned char>(byte)]);
-  return ids;
-}
-
-std::vector<int32_t> byte_ids_of(const SentencePieceFile& file) {
-  std::vector<int32_t> ids(256, 0);
-  for (std::size_t id = 0; id < file.pieces.size(); ++id) {
-    const SentencePieceFile::Piece& piece = file.pieces[id];
-    if (piece.type != PieceType::kByte) continue;
-    ids[std::stoul(piece.text.substr(1, 4), nullptr, 16)] = static_cast<int32_t>(id);
-  }
   return ids;
 }
 
@@ -124,7 +115,7 @@ BpeDropout::BpeDropout(const Tokenizer& tokenizer, const std::string& name) {
   Symbols symbols(file);
   add_characters(file, symbols);
   add_merges(file, symbols);
-  const std::vector<int32_t> byte_ids = byte_ids_of(file);
+  const std::array<int32_t, 256> byte_ids = file.byte_ids();
   for (const std::string& character : symbols.unknown()) {
     stand_ins_.push_back(stand_in(character, tokenizer, byte_ids));
   }

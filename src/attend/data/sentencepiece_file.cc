@@ -222,6 +222,15 @@ void check_pieces(const SentencePieceFile& file, const std::string& name) {
 
 }  // namespace
 
+std::array<int32_t, 256> SentencePieceFile::byte_ids() const {
+  std::array<int32_t, 256> ids{};
+  for (std::size_t id = 0; id < pieces.size(); ++id) {
+    if (pieces[id].type != PieceType::kByte) continue;
+    ids[std::stoul(pieces[id].text.substr(1, 4), nullptr, 16)] = static_cast<int32_t>(id);
+  }
+  return ids;
+}
+
 SentencePieceFile parse_sentencepiece_file(std::string_view bytes, const std::string& name) {
   constexpr uint64_t kPieces = 1, kTrainerSpec = 2, kNormalizerSpec = 3, kDenormalizerSpec = 5;
   SentencePieceFile file;

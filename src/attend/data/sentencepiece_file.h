@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ struct SentencePieceFile {
   bool byte_fallback = false;
   /// A space is put before every text, as a part of the first word's piece.
   bool adds_space = true;
+
+  /// The piece that stands for each byte; 0 where there is none.
+  std::array<int32_t, 256> byte_ids() const;
 };
 
 /// Reads and checks a serialized SentencePiece model (sentencepiece_model.proto of SentencePiece

@@ -84,18 +84,16 @@ void Tokenizer::State::describe(const SentencePieceFile& file) {
   constexpr char32_t kLastPrivate = 0x10FFFD;
   constexpr int kStandIns = 64;
   byte_fallback = file.byte_fallback;
+  byte_ids = file.byte_ids();
   cuts_at_spaces = file.adds_space;
   std::string all_pieces;
-  for (std::size_t id = 0; id < file.pieces.size(); ++id) {
-    const SentencePieceFile::Piece& piece = file.pieces[id];
+  for (const SentencePieceFile::Piece& piece : file.pieces) {
     longest_piece = std::max(longest_piece, static_cast<int64_t>(piece.text.size()));
     all_pieces += piece.text;
     if (piece.text.rfind(kSpaceSymbol) != 0 &&
         piece.text.rfind(kSpaceSymbol) != std::string::npos) {
       cuts_at_spaces = false;
     }
-    if (piece.type != PieceType::kByte) continue;
-    byte_ids[std::stoul(piece.text.substr(1, 4), nullptr, 16)] = static_cast<int32_t>(id);
   }
   for (char32_t candidate = kLastPrivate; std::ssize(stand_ins) < kStandIns; --candidate) {
     std::string character;

@@ -106,6 +106,11 @@ void append_utf8(char32_t code_point, std::string& text) {
   }
 }
 
+std::size_t count_characters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; }));
+}
+
 bool is_blank(std::string_view text) {
   while (!text.empty()) {
     const std::string_view character = text.substr(0, first_sequence(text).bytes);

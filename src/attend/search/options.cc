@@ -37,6 +37,11 @@ void validate_lengths(const SearchOptions& options) {
 void validate_groups(const SearchOptions& options) {
   check("beam_groups", options.beam_groups, 1, options.beam_size);
   check_number("diversity_strength", options.diversity_strength, 0);
+  if (options.beam_groups == 1 &&
+      options.diversity_strength != SearchOptions().diversity_strength) {
+    fail_usage(
+        "diversity_strength: it is an option of diverse beam search; give beam_groups as well");
+  }
   if (options.beam_size % options.beam_groups != 0) {
     fail_usage("beam_groups: found {}, expected a divisor of beam_size, which is {}",
                options.beam_groups, options.beam_size);
@@ -66,6 +71,7 @@ void validate_sampling(const SearchOptions& options) {
   if (options.temperature != 1) needs_sampling("temperature");
   if (options.sampling_top_k != 0) needs_sampling("sampling_top_k");
   if (options.sampling_top_p != 1) needs_sampling("sampling_top_p");
+  if (options.seed != SearchOptions().seed) needs_sampling("seed");
 }
 
 }  // namespace
