@@ -115,8 +115,7 @@ TEST(DiverseBeamSearch, IsAlgorithm1OfVijayakumarEtAl) {
       const auto found = toy_search(model, options);
       expect_found(found, expected, expected.size());
 
-      SearchOptions plain = options;
-      plain.beam_groups = 1;
+      const SearchOptions plain{.beam_size = 6, .max_length = 5, .n_best = groups};
       const auto beam = toy_search(model, plain);
       differ += found.back().tokens != beam.back().tokens ? 1 : 0;
 
