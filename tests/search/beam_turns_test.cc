@@ -1,7 +1,10 @@
 // A step in two turns finds what a step in one does, and runs fewer hypotheses for it.
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
+#include "attend/base/error.h"
 #include "tests/search/toy_search.h"
 
 namespace attend {
@@ -59,18 +62,67 @@ TEST(BeamTurns, UnderRulesToo) {
   EXPECT_LT(two, one);
 }
 
-/// Where all are about as good none waits, and greedy search has none to spare.
+/// A beam of 4 whose hypotheses have these log P after the first step.
+Beam beam_of(const std::vector<float>& log_probs) {
+  static const SearchTokens kTokens;
+  Beam beam({}, 100, kTokens, {.beam_size = 4, .max_extra_length = 10});
+  const std::vector<int32_t> words{5, 6, 7, 8};
+  const StepScores first{.tokens = words, .log_probs = log_probs, .eos_log_prob = -20};
+  beam.advance(std::span(&first, 1));
+  return beam;
+}
+
+/// Greedy search has none to spare, and log 8 = 2.08 is far behind.
 TEST(BeamTurns, ThereIsOneWhereNoneIsFarBehind) {
   const auto [one, two] = compare_turns({.beam_size = 1, .max_length = 12});
   EXPECT_EQ(one, two);
-  const SearchTokens tokens;
-  Beam beam({}, 100, tokens, {.beam_size = 4});
+  EXPECT_EQ(beam_of({-1, -2, -3, -3.07F}).next_turn(true).size(), 4U);
+  EXPECT_EQ(beam_of({-1, -2, -3.07F, -3.09F}).next_turn(true).size(), 3U);
+  EXPECT_EQ(beam_of({-1, -2, -3.07F, -3.09F}).next_turn(false).size(), 4U);
+}
+
+/// Takes a turn in which each hypothesis is offered these words.
+void offer_all(Beam& beam, const std::vector<float>& log_probs, bool in_two,
+               float eos_log_prob = -30) {
   const std::vector<int32_t> words{5, 6, 7, 8};
-  const std::vector<float> log_probs{-1, -2, -3.07F, -3.09F};  // log 8 = 2.08 behind
-  const StepScores first{.tokens = words, .log_probs = log_probs, .eos_log_prob = -20};
-  beam.advance(std::span(&first, 1));
-  EXPECT_EQ(beam.next_turn(false).size(), 4U);
-  EXPECT_EQ(beam.next_turn(true).size(), 3U);
+  const StepScores row{.tokens = words, .log_probs = log_probs, .eos_log_prob = eos_log_prob};
+  beam.advance(std::vector<StepScores>(beam.next_turn(in_two).size(), row));
+}
+
+/// Of equal candidates the better parent's comes first, so that a hypothesis with no more than the
+/// last candidate that goes on is out.
+TEST(BeamTurns, AnEqualScoreIsNotEnough) {
+  Beam beam = beam_of({-1, -9, -9, -9});
+  offer_all(beam, {-1, -2, -3, -8}, true);  // -2, -3, -4 and -9
+  EXPECT_EQ(beam.length(), 2);
+  for (const ActiveHypothesis& each : beam.active()) EXPECT_EQ(each.parent, 0);
+  beam = beam_of({-1, -9, -9, -9});
+  offer_all(beam, {-1, -2, -3, -8.5F}, true);
+  EXPECT_EQ(beam.length(), 1);
+  EXPECT_EQ(beam.turn().size(), 3U);
+}
+
+TEST(BeamTurns, WithFewCandidatesAllAreLookedAt) {
+  const auto [one, two] = compare_turns({.beam_size = 30, .max_length = 3});
+  EXPECT_GT(one, 0);
+  compare_turns({.beam_size = 140, .max_length = 4, .n_best = 20});  // all tokens are ranked
+}
+
+/// Scores that are not numbers are an error or not, in one turn as in two.
+TEST(BeamTurns, WhatIsLeftOutCannotFail) {
+  for (const bool in_two : {false, true}) {
+    SCOPED_TRACE(in_two);
+    const std::vector<int32_t> words{5, 6, 7, 8};
+    const std::vector<float> log_probs{-1, -2, -3, -8};
+    const StepScores good{.tokens = words, .log_probs = log_probs, .eos_log_prob = -30};
+    const StepScores bad{.tokens = words, .log_probs = log_probs, .eos_log_prob = NAN};
+    Beam beam = beam_of({-1, -9, -9, -9});
+    const std::vector<StepScores> rows{good, bad, bad, bad};
+    beam.advance(std::span(rows).first(beam.next_turn(in_two).size()));
+    EXPECT_EQ(beam.length(), 2);
+    beam = beam_of({-1, -3, -3, -3});
+    EXPECT_THROW(beam.advance(rows), Error);
+  }
 }
 
 /// Where more than candidates counts, all hypotheses are looked at together.
@@ -108,15 +160,8 @@ TEST(BeamTurns, FollowAPrefix) {
 /// log P a little above 0, as rounding makes it, must not count: what it is added to would be
 /// left out in two turns and not in one.
 TEST(BeamTurns, NoTokenIsMoreThanCertain) {
-  const SearchTokens tokens;
-  SearchOptions options{.beam_size = 3, .max_extra_length = 10};
-  Beam beam({}, 100, tokens, options);
-  const std::vector<int32_t> words{5, 6, 7};
-  const std::vector<float> log_probs{-1, -1, -1}, certain{1e-5F, -9, -9};
-  const StepScores first{.tokens = words, .log_probs = log_probs, .eos_log_prob = -20};
-  beam.advance(std::span(&first, 1));
-  const StepScores next{.tokens = words, .log_probs = certain, .eos_log_prob = -20};
-  beam.advance(std::vector<StepScores>(3, next));
+  Beam beam = beam_of({-1, -1, -1, -1});
+  offer_all(beam, {1e-5F, -9, -9, -9}, false);
   for (const ActiveHypothesis& each : beam.active()) EXPECT_LE(each.log_prob, -1);
 }
 

@@ -73,7 +73,8 @@ TEST(SearchOptions, ContradictionsNameBoth) {
 
 TEST(SearchOptions, AnOptionThatWouldDoNothingIsAnError) {
   EXPECT_EQ(complaint({.diversity_strength = 0.7}),
-            "diversity_strength: it is an option of diverse beam search; give beam_groups as well");
+            "diversity_strength: it is an option of diverse beam search; give beam_groups as well, "
+            "or leave it out");
   EXPECT_EQ(complaint({.beam_groups = 2, .diversity_strength = 0.7}), "");
   EXPECT_EQ(complaint({.sampling = true, .seed = 7}), "");
 }

@@ -84,6 +84,36 @@ TEST(SearchPool, WhatIsDoneLeavesAndWhatWaitsEnters) {
   pool.step();  // nothing to do
 }
 
+/// Those far behind wait while there are many, and what comes out is the same.
+TEST(SearchPool, ManyHypothesesTakeTwoTurns) {
+  const auto model = random_model(search_config(kVocabulary), DType::kFloat32, 3, 8.0F);
+  const std::vector<const Transformer*> models = {model.get()};
+  const SearchTokens tokens = endless_tokens();
+  const SearchOptions options{.beam_size = 4, .max_extra_length = 0, .batch_tokens = 1000};
+  use_one_thread_here();
+  MemoryPool memory;
+  constexpr std::size_t kLength = 9;
+  const auto search = [&](std::size_t first, std::size_t count,
+                          std::span<std::vector<Hypothesis>> into) {
+    SearchPool pool(models, memory, tokens, options);
+    std::vector<SearchSentence> sentences;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::vector<int32_t> source(kLength, static_cast<int32_t>(3 + first + i));
+      sentences.push_back(sentence_of(source, into[i]));
+    }
+    pool.add(std::move(sentences));
+    std::size_t turns = 0;
+    for (; !pool.empty(); ++turns) pool.step();
+    return turns;
+  };
+  Results together(30), alone(30);
+  EXPECT_GT(search(0, together.size(), together), kLength + 1);
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ(search(i, 1, std::span(alone).subspan(i)), kLength + 1);
+  }
+  expect_same(together, alone);
+}
+
 TEST(SearchPool, SentencesThatFailLeaveTheOthersAlone) {
   const auto model = random_model(search_config(kVocabulary), DType::kFloat32, 3);
   const Tensor& table = model->parameters().find("encoder.embedding").master;

@@ -25,7 +25,8 @@ RepairedText repair_utf8(std::string_view text);
 /// Appends one code point, which must be a Unicode scalar value.
 void append_utf8(char32_t code_point, std::string& text);
 
-/// Code points: columns on a terminal, of text whose characters are one wide. `text` must be valid.
+/// Code points: columns on a terminal, of text whose characters are one wide. What is not valid
+/// counts as something.
 std::size_t count_characters(std::string_view text);
 
 /// Whether there is nothing but Unicode white space (property White_Space) or nothing at all.

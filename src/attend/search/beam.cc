@@ -131,12 +131,18 @@ void Beam::advance(std::span<const StepScores> rows) {
     eos_log_probs_.clear();
   }
   for (const StepScores& row : rows) {
+    if (!std::isfinite(row.eos_log_prob)) {
+      // One that would be left out in two turns must not count in one either.
+      if (ranks_at_once() && find_reach() == looked_at_) break;
+      fail("the model's scores are not numbers; its weights are damaged, or training diverged");
+    }
     eos_log_probs_.push_back(row.eos_log_prob);
     if (ranks_at_once()) offer(row, looked_at_);
     ++looked_at_;
   }
   if (ranks_at_once()) reach_ = find_reach();
-  if (looked_at_ < reach_) return;
+  turn_ = reach_ - looked_at_;
+  if (turn_ > 0) return;
   take_step(rows);
   looked_at_ = 0;
   reach_ = turn_ = count_;

@@ -68,13 +68,14 @@ class Beam {
   /// nothing; where the vocabulary has fewer, all.
   int64_t width() const { return width_; }
   /// Those of the active that are to be run next. A step has one turn, for all of them, or may have
-  /// `in_two`: those with less than a 2 · beam_size-th of the best one's P wait, since what the
-  /// others are offered is often so good that nothing of theirs could go on. Then they are not run.
-  /// What comes out is the same.
+  /// `in_two`: those whose score says less than a 2 · beam_size-th of the best one's P wait, since
+  /// what the others are offered is often so good that nothing of theirs could go on. Then they are
+  /// not run. What comes out is the same.
   std::span<ActiveHypothesis> next_turn(bool in_two);
   std::span<ActiveHypothesis> turn() { return active().subspan(looked_at_, turn_); }
   std::span<const ActiveHypothesis> turn() const { return active().subspan(looked_at_, turn_); }
-  /// Takes what the turn offers, one a hypothesis, in order; with the last turn, the step.
+  /// Takes what the turn offers, one a hypothesis, in order; with the last turn, the step. Throws
+  /// Error where a hypothesis that counts is offered scores that are not numbers.
   void advance(std::span<const StepScores> rows);
   bool done() const { return done_; }
   /// The n_best best, best first. Of several groups: in rounds, in which each group gives the best

@@ -40,7 +40,9 @@ void validate_groups(const SearchOptions& options) {
   if (options.beam_groups == 1 &&
       options.diversity_strength != SearchOptions().diversity_strength) {
     fail_usage(
-        "diversity_strength: it is an option of diverse beam search; give beam_groups as well");
+        "diversity_strength: it is an option of diverse beam search; give beam_groups as well, or "
+        "leave "
+        "it out");
   }
   if (options.beam_size % options.beam_groups != 0) {
     fail_usage("beam_groups: found {}, expected a divisor of beam_size, which is {}",

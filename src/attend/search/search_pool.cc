@@ -123,7 +123,7 @@ void SearchPool::step() {
   }
 }
 
-/// A row for each active hypothesis. Gives each its new slot.
+/// A row for each hypothesis whose turn it is. Gives each its new slot.
 void SearchPool::fill_step() {
   const ProfileScope scope("beams");
   std::size_t all = 0, rows = 0, slots = 0;
@@ -226,12 +226,10 @@ void SearchPool::advance_tile(std::size_t first, std::size_t end, int64_t first_
     ActiveSentence& each = *active_[i];
     const std::span<const StepScores> mine = rows.first(each.beam.turn().size());
     rows = rows.subspan(mine.size());
-    if (std::all_of(mine.begin(), mine.end(),
-                    [](const StepScores& row) { return std::isfinite(row.eos_log_prob); })) {
+    try {
       each.beam.advance(mine);
-    } else {
-      each.error = std::make_exception_ptr(Error(
-          "the model's scores are not numbers; its weights are damaged, or training diverged"));
+    } catch (const Error&) {
+      each.error = std::current_exception();
     }
   }
 }
