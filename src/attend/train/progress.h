@@ -18,9 +18,9 @@ struct TrainingAmount {
 
 /// What a validation found.
 struct ValidationScores {
-  double loss = 0;  ///< what training lowers: smoothed cross-entropy a target token, nats
+  double loss = 0;        ///< what training lowers: smoothed cross-entropy a target token, nats
   double perplexity = 0;  ///< exp of the mean -log p of a target token, without smoothing
-  double accuracy = 0;  ///< share of target tokens with the highest score
+  double accuracy = 0;    ///< share of target tokens with the highest score
   std::optional<double> bleu;
   std::optional<double> chrf;
   /// What the run chooses by: the loss or the perplexity negated, BLEU or chrF.

@@ -38,8 +38,8 @@ class Run {
   void validate();
   void save_weights() const;
   void save_model();
-  /// What checkpoint_every asks for counts among the last ones; what a signal or the best validation
-  /// asks for does not, so that neither changes what comes after.
+  /// What checkpoint_every asks for counts among the last ones; what a signal or the best
+  /// validation asks for does not, so that neither changes what comes after.
   void checkpoint(bool scheduled = true);
   void finish(const std::string& reason);
   void say_finished() const;
