@@ -22,11 +22,11 @@ MultiHeadAttention::MultiHeadAttention(ParameterSet& parameters, const std::stri
       causal_(causal),
       rotary_(config.positions == Positions::kRotary && kind == Kind::kSelf),
       input_(parameters, name + (kind == Kind::kSelf ? ".qkv" : ".q"), config.d_model,
-             kind == Kind::kSelf ? 2 * keys() + values() : keys(), keys()),
+             kind == Kind::kSelf ? projected() : keys(), projected()),
       memory_input_(kind == Kind::kSelf
                         ? nullptr
                         : std::make_unique<Linear>(parameters, name + ".kv", config.d_model,
-                                                   keys() + values(), keys())),
+                                                   keys() + values(), projected())),
       output_(parameters, name + ".output", values(), config.d_model) {
   if (config.attention_score == AttentionScore::kAdditive) {
     score_vector_ = &parameters.add(name + ".score_vector", {heads_, key_width_},

@@ -10,7 +10,7 @@ namespace attend {
 /// y = x Wᵀ + b. The weight is stored [out, in], as PyTorch does.
 class Linear {
  public:
-  /// Glorot's initial weights; a fused projection gives the width of one part, for its fan-out.
+  /// Glorot's initial weights; a part of a wider projection gives that one's width as fan-out.
   Linear(ParameterSet& parameters, const std::string& name, int64_t in, int64_t out,
          int64_t fan_out = 0);
   Variable operator()(Context& context, const Variable& x) const;
