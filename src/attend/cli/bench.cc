@@ -41,7 +41,7 @@ class BenchTrainCommand : public Command {
     options.add("lanes", bench_.lanes, "Parts of a step");
     options.add("workers", bench_.workers, "Threads; 0 is one a core");
     options.add("precision", bench_.precision,
-                "Of matrix products; auto is bfloat16 where the CPU has it");
+                "Of matrix products; auto is bfloat16 where that is faster");
     options.add("json", json_, "Print JSON for machines");
   }
 

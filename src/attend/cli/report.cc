@@ -124,8 +124,8 @@ void ReportCommand::define(OptionSet& options) {
   options.add("workers", report_.workers, "Threads; 0 is one a core");
   options
       .add("precision", report_.precision,
-           "Of matrix products; auto is int8 for a converted model, else bfloat16 where the CPU "
-           "has it")
+           "Of matrix products; auto is int8 for a converted model, else bfloat16 where that "
+           "is faster")
       .quality();
 }
 

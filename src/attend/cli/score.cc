@@ -146,8 +146,8 @@ void ScoreCommand::define(OptionSet& options) {
   options.add("workers", scorer_.workers, "Threads; 0 is one a core");
   options
       .add("precision", scorer_.precision,
-           "Of matrix products; auto is int8 for a converted model, else bfloat16 where the CPU "
-           "has it")
+           "Of matrix products; auto is int8 for a converted model, else bfloat16 where that "
+           "is faster")
       .quality();
 }
 

@@ -177,7 +177,7 @@ void define_run(OptionSet& options, TrainOptions& train) {
            "Keep little between forward and backward: less memory, a third more time")
       .changeable();
   options.add("precision", train.precision,
-              "Of matrix products; auto is bfloat16 where the CPU has it");
+              "Of matrix products; auto is bfloat16 where that is faster");
   options.add("profile", train.profile, "Say at the end where the time went, op by op")
       .changeable();
   options

@@ -73,8 +73,8 @@ void define_translator_options(OptionSet& options, TranslatorOptions& translator
   options.add("workers", translator.workers, "Threads; 0 is one a core");
   options
       .add("precision", translator.precision,
-           "Of matrix products; auto is int8 for a converted model, else bfloat16 where the CPU "
-           "has it")
+           "Of matrix products; auto is int8 for a converted model, else bfloat16 where that "
+           "is faster")
       .quality();
 }
 

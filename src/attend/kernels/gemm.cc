@@ -203,11 +203,19 @@ void gemm(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose tra
 }
 
 bool has_bfloat16_arithmetic() {
-  static const bool has = [] {
-    const auto isa = dnnl::get_effective_cpu_isa();
-    return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
-  }();
-  return has;
+  static const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
+}
+
+bool prefers_bfloat16() {
+#if defined(__x86_64__)
+  // A Cooper Lake is made for bfloat16 and has no AMX yet.
+  static const bool slow = dnnl::get_effective_cpu_isa() != dnnl::cpu_isa::avx512_core_amx &&
+                           __builtin_cpu_is("intel") != 0 && __builtin_cpu_is("cooperlake") == 0;
+  return has_bfloat16_arithmetic() && !slow;
+#else
+  return has_bfloat16_arithmetic();
+#endif
 }
 
 void use_one_thread_here() { omp_set_num_threads(1); }

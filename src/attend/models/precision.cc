@@ -65,8 +65,8 @@ InferencePrecision parse_inference_precision(std::string_view name) {
 
 DType choose_precision(Precision asked) {
   if (asked == Precision::kFloat32) return DType::kFloat32;
-  if (has_bfloat16_arithmetic()) return DType::kBFloat16;
-  return asked == Precision::kBFloat16 ? without("bfloat16") : DType::kFloat32;
+  if (asked == Precision::kAuto) return prefers_bfloat16() ? DType::kBFloat16 : DType::kFloat32;
+  return has_bfloat16_arithmetic() ? DType::kBFloat16 : without("bfloat16");
 }
 
 DType choose_precision(InferencePrecision asked, DType stored) {

@@ -8,7 +8,7 @@ namespace attend {
 enum class DType : uint8_t;  // tensor/tensor.h
 
 /// What matrix products multiply. Weights, sums, norms, softmax and loss are float32 in any case.
-/// kAuto is bfloat16 where the CPU multiplies it, else float32.
+/// kAuto is bfloat16 where that is faster on this CPU, else float32.
 enum class Precision { kAuto, kFloat32, kBFloat16 };
 
 /// "auto", "float32", "bfloat16". The parser throws UsageError listing these.
@@ -17,7 +17,7 @@ Precision parse_precision(std::string_view name);
 
 /// What the products of a model that only runs multiply by. int8: weights with a scale for every
 /// output channel, activations with one for every row, found as they come. kAuto is int8 for a
-/// model whose file is int8; else bfloat16 where the CPU multiplies it, else float32.
+/// model whose file is int8; else bfloat16 where that is faster on this CPU, else float32.
 enum class InferencePrecision { kAuto, kFloat32, kBFloat16, kInt8 };
 std::string_view name_of(InferencePrecision value);
 /// Throws UsageError listing the names.
