@@ -77,6 +77,10 @@ TEST(SearchOptions, AnOptionThatWouldDoNothingIsAnError) {
             "or leave it out");
   EXPECT_EQ(complaint({.beam_groups = 2, .diversity_strength = 0.7}), "");
   EXPECT_EQ(complaint({.sampling = true, .seed = 7}), "");
+  EXPECT_EQ(complaint({.length_penalty_kind = LengthPenalty::kAverage, .length_penalty = 1}),
+            "length_penalty: it is alpha of length_penalty_kind gnmt, and average has none; leave "
+            "out one of the two");
+  EXPECT_EQ(complaint({.length_penalty_kind = LengthPenalty::kNone}), "");
 }
 
 TEST(SearchOptions, AsManySamplesAsAreAskedFor) {

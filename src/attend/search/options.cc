@@ -34,6 +34,17 @@ void validate_lengths(const SearchOptions& options) {
   }
 }
 
+void validate_length_penalty(const SearchOptions& options) {
+  check_number("length_penalty", options.length_penalty, 0);
+  if (options.length_penalty_kind != LengthPenalty::kGnmt &&
+      options.length_penalty != SearchOptions().length_penalty) {
+    fail_usage(
+        "length_penalty: it is alpha of length_penalty_kind gnmt, and {} has none; leave out one "
+        "of the two",
+        name_of(options.length_penalty_kind));
+  }
+}
+
 void validate_groups(const SearchOptions& options) {
   check("beam_groups", options.beam_groups, 1, options.beam_size);
   check_number("diversity_strength", options.diversity_strength, 0);
@@ -41,8 +52,7 @@ void validate_groups(const SearchOptions& options) {
       options.diversity_strength != SearchOptions().diversity_strength) {
     fail_usage(
         "diversity_strength: it is an option of diverse beam search; give beam_groups as well, or "
-        "leave "
-        "it out");
+        "leave it out");
   }
   if (options.beam_size % options.beam_groups != 0) {
     fail_usage("beam_groups: found {}, expected a divisor of beam_size, which is {}",
@@ -101,7 +111,7 @@ void SearchOptions::validate() const {
                beam_size);
   }
   validate_lengths(*this);
-  check_number("length_penalty", length_penalty, 0);
+  validate_length_penalty(*this);
   check_number("coverage_penalty", coverage_penalty, 0);
   check_number("repetition_penalty", repetition_penalty, 1);
   check("no_repeat_ngram_size", no_repeat_ngram_size, 0);
