@@ -63,7 +63,7 @@ Assignments assignments_of(const YAML::Node& root, const std::string& name,
       key = option->name;
     }
     if (!seen.insert(key).second) fail_usage("{}: {} is given twice", where, key);
-    const std::string origin = where + ": " + key;
+    const std::string origin = fmt::format("{}: {}", where, key);
     assignments.push_back({key, values_of(entry.second, origin), origin});
   }
   return assignments;
