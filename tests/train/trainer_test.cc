@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -127,17 +128,19 @@ TEST(Trainer, LabelSmoothingIsInTheLossOfAValidationAndNotInItsPerplexity) {
     options.model.label_smoothing = smoothing;
     options.validation_metric = ValidationMetric::kPerplexity;
     const TrainResult result = train(options);
-    double lowest = 1e9;
+    double lowest = 1e9, widest = 0;
     int64_t lowest_update = 0;
     for (const auto& event : events_of(options.run, "validation")) {
       const double perplexity = event.at("perplexity"), loss = event.at("loss");
-      if (smoothing == 0) {
-        EXPECT_NEAR(loss, std::log(perplexity), 1e-6);
-      } else {
-        EXPECT_GT(std::abs(loss - std::log(perplexity)), 1e-5);
-      }
+      widest = std::max(widest, std::abs(loss - std::log(perplexity)));
       if (perplexity < lowest) lowest_update = event.at("update");
       lowest = std::min(lowest, perplexity);
+    }
+    if (smoothing == 0) {
+      EXPECT_LT(widest, 1e-6);
+    } else {
+      // A model that is sure of wrong words can lose by smoothing or gain: the two lines cross.
+      EXPECT_GT(widest, 0.01);
     }
     EXPECT_EQ(result.best_update, lowest_update);
   }

@@ -23,9 +23,10 @@ void gemm(const Tensor& a, Transpose transpose_a, const Tensor& b, Transpose tra
 /// True where this CPU multiplies bfloat16 in hardware.
 bool has_bfloat16_arithmetic();
 
-/// True where it does so faster than float32: with AMX or on AMD's cores twice as fast, but at half
-/// the speed on Intel's that have AVX-512's bfloat16 alone (docs/performance.md). Found from what
-/// the CPU says it is, not by a stopwatch, so that every run on a machine computes alike.
+/// True where it does so faster than float32. Measured (docs/performance.md): twice as fast on
+/// AMD's Zen 4, half as fast on an Intel Xeon that shows no AMX; other AMD cores, AMX and Cooper
+/// Lake are taken to be faster. Found from what the CPU says it is, not by a stopwatch, so that
+/// every run on a machine computes alike.
 bool prefers_bfloat16();
 
 /// True where this CPU multiplies int8 in hardware, without overflow.
