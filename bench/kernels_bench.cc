@@ -1,9 +1,10 @@
 // The rates of single kernels on one core, each beside its roof (roofline.h).
+#include "attend/kernels/compute_thread.h"
 #include "attend/kernels/gemm.h"
 #include "bench/cases.h"
 
 int main(int argc, char** argv) {
-  attend::use_one_thread_here();
+  attend::prepare_compute_thread();
   attend::define_products();
   attend::define_attention();
   attend::define_row_kernels();

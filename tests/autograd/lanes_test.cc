@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "attend/kernels/compute_thread.h"
 #include "tests/autograd/op_harness.h"
 
 namespace attend::testing {
@@ -28,7 +29,7 @@ class LaneModel {
 
   /// Forward and backward of one lane; even lanes leave out a layer, and pass its turn late.
   void run(int32_t lane) {
-    use_one_thread_here();
+    prepare_compute_thread();
     Tape tape(lane);
     MemoryPool memory;
     Context context{.tape = &tape, .memory = &memory, .training = true, .random = {5, 0, 0}};

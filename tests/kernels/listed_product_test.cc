@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "attend/base/error.h"
+#include "attend/kernels/gemm.h"
 #include "attend/kernels/packed_matrix.h"
 #include "tests/support/numbers.h"
 #include "tests/support/targets.h"

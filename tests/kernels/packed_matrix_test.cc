@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "attend/base/error.h"
+#include "attend/kernels/compute_thread.h"
+#include "attend/kernels/gemm.h"
 #include "tests/support/numbers.h"
 #include "tests/support/targets.h"
 
@@ -156,7 +158,7 @@ TEST(PackedMatrix, ServesManyThreads) {
     std::vector<std::thread> threads;
     for (const Tensor& y : results) {
       threads.emplace_back([&] {
-        use_one_thread_here();
+        prepare_compute_thread();
         for (int i = 0; i < 20; ++i) multiply(x, weight, {}, y);
       });
     }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "attend/base/error.h"
+#include "attend/kernels/gemm.h"
 #include "tests/support/numbers.h"
 #include "tests/support/targets.h"
 

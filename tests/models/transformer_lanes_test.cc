@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "attend/base/error.h"
+#include "attend/kernels/compute_thread.h"
 #include "tests/support/models.h"
 
 namespace attend::testing {
@@ -18,7 +19,7 @@ const Regularization kRegularizations[] = {{}, {5, 0.3F, 0.1F, 0.1F}};
 
 /// Loss and backward pass of one lane, with its own memory and random stream.
 LossSums run_lane(Transformer& model, int32_t lane, const Regularization& regularization = {}) {
-  use_one_thread_here();
+  prepare_compute_thread();
   const auto seed = static_cast<uint64_t>(lane);
   const TokenBatch source = batch_of(random_sentences(3, 7, 19, seed));
   const TokenBatch target = batch_of(random_sentences(3, 7, 19, seed + 100));

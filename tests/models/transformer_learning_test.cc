@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "attend/kernels/adam.h"
+#include "attend/kernels/gemm.h"
 #include "tests/support/models.h"
 
 namespace attend::testing {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "attend/kernels/compute_thread.h"
 #include "attend/search/pair_scorer.h"
 #include "tests/data/test_files.h"
 #include "tests/search/models.h"
@@ -17,7 +18,7 @@ std::shared_ptr<const Tokenizer> tokenizer() {
 
 AttentionMap map_of(const Transformer& model, const std::string& source,
                     const std::string& target) {
-  use_one_thread_here();
+  prepare_compute_thread();
   return attention_map(model, small_tokenizer(), small_tokenizer(), source, target, 20);
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "attend/base/error.h"
+#include "attend/kernels/gemm.h"
 #include "tests/search/models.h"
 
 namespace attend {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "attend/base/random.h"
-#include "attend/kernels/gemm.h"
+#include "attend/kernels/compute_thread.h"
 #include "attend/models/transformer.h"
 #include "attend/search/beam_search.h"
 
@@ -78,7 +78,7 @@ inline TokenSequences random_sources(int64_t count, uint64_t shortest, uint64_t 
 inline std::vector<std::vector<Hypothesis>> search_all(
     const std::vector<const Transformer*>& models, const TokenSequences& sources,
     const SearchOptions& options, const SearchTokens& tokens = {.suppressed = {0}}) {
-  use_one_thread_here();
+  prepare_compute_thread();
   MemoryPool memory;
   std::vector<SearchRequest> requests;
   for (const std::vector<int32_t>& source : sources) {

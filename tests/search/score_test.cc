@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "attend/base/error.h"
+#include "attend/kernels/compute_thread.h"
+#include "attend/kernels/gemm.h"
 #include "tests/search/models.h"
 #include "tests/search/reference_model.h"
 
@@ -14,7 +16,7 @@ constexpr int64_t kVocabulary = 40;
 using Scores = std::vector<std::vector<float>>;
 
 Scores score_all(const Transformer& model, const std::vector<TokenPair>& pairs) {
-  use_one_thread_here();
+  prepare_compute_thread();
   MemoryPool memory;
   Context context{.memory = &memory, .compute = model.compute()};
   Scores scores;
@@ -74,7 +76,7 @@ TEST(ScorePairs, AttentionIsThatOfTheReference) {
   const testing::ReferenceModel reference(*model);
   const std::vector<TokenPair> pairs = random_pairs(6, 9, 5);
   Context context;
-  use_one_thread_here();
+  prepare_compute_thread();
   for (int64_t layer = 0; layer < 2; ++layer) {
     const auto found =
         score_pairs(*model, context, pairs, {}, {.log_probs = false, .attention_layer = layer});
@@ -98,7 +100,7 @@ TEST(ScorePairs, EveryKindOfModelAttends) {
     const auto model = random_model(config, DType::kFloat32, 6);
     const std::vector<TokenPair> pairs = random_pairs(5, 12, 2);
     Context context;
-    use_one_thread_here();
+    prepare_compute_thread();
     const auto plain = score_pairs(*model, context, pairs, {});
     const auto probed = score_pairs(*model, context, pairs, {}, {.attention_layer = 1});
     for (std::size_t i = 0; i < pairs.size(); ++i) {

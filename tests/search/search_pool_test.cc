@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "attend/kernels/compute_thread.h"
+#include "attend/kernels/gemm.h"
 #include "attend/search/search_workers.h"
 #include "tests/search/models.h"
 #include "tests/support/count_allocations.h"
@@ -48,7 +50,7 @@ TEST(SearchPool, WhatIsDoneLeavesAndWhatWaitsEnters) {
   const SearchTokens tokens = endless_tokens();
   // Room for four of 7 tokens; outputs are as long as their sources.
   const SearchOptions options{.beam_size = 1, .max_extra_length = 0, .batch_tokens = 8};
-  use_one_thread_here();
+  prepare_compute_thread();
   MemoryPool memory;
   SearchPool pool(models, memory, tokens, options);
   std::vector<std::size_t> left;
@@ -90,7 +92,7 @@ TEST(SearchPool, ManyHypothesesTakeTwoTurns) {
   const std::vector<const Transformer*> models = {model.get()};
   const SearchTokens tokens = endless_tokens();
   const SearchOptions options{.beam_size = 4, .max_extra_length = 0, .batch_tokens = 1000};
-  use_one_thread_here();
+  prepare_compute_thread();
   MemoryPool memory;
   constexpr std::size_t kLength = 9;
   const auto search = [&](std::size_t first, std::size_t count,
@@ -122,7 +124,7 @@ TEST(SearchPool, SentencesThatFailLeaveTheOthersAlone) {
   table.assign(values);
   const std::vector<const Transformer*> models = {model.get()};
   const SearchTokens tokens = plain_tokens();
-  use_one_thread_here();
+  prepare_compute_thread();
   MemoryPool memory;
   SearchPool pool(models, memory, tokens, {});
   std::vector<int> failed(3, -1);
@@ -144,7 +146,7 @@ TEST(SearchPool, AfterAnErrorItGoesOn) {
   const auto model = random_model(search_config(kVocabulary), DType::kFloat32, 3);
   const std::vector<const Transformer*> models = {model.get()};
   const SearchTokens tokens = plain_tokens();
-  use_one_thread_here();
+  prepare_compute_thread();
   MemoryPool memory;
   SearchPool pool(models, memory, tokens, {});
   int failed = 0;
@@ -171,7 +173,7 @@ TEST(SearchPool, MemoryStaysWithinTheEstimate) {
   const auto model = random_model(config, DType::kFloat32, 3, 0.5F);
   const std::vector<const Transformer*> models = {model.get()};
   const SearchTokens tokens = endless_tokens();
-  use_one_thread_here();
+  prepare_compute_thread();
   for (const SearchOptions& options :
        {SearchOptions{.max_extra_length = 30, .batch_tokens = 150},
         SearchOptions{.beam_size = 1, .max_extra_length = 10, .batch_tokens = 100},
@@ -198,7 +200,7 @@ int64_t allocations_of_a_step(int64_t sentences) {
   const auto model = random_model(search_config(kVocabulary), DType::kFloat32, 3, 0.5F);
   const std::vector<const Transformer*> models = {model.get()};
   const SearchTokens tokens = endless_tokens();
-  use_one_thread_here();
+  prepare_compute_thread();
   MemoryPool memory;
   SearchPool pool(models, memory, tokens, {.batch_tokens = 100'000});
   Results results(static_cast<std::size_t>(sentences));

@@ -7,6 +7,8 @@
 
 #include "attend/data/corpus.h"
 #include "attend/io/model_directory.h"
+#include "attend/kernels/compute_thread.h"
+#include "attend/kernels/gemm.h"
 #include "attend/search/translator.h"
 #include "tests/data/test_files.h"
 #include "tests/search/models.h"
@@ -171,7 +173,7 @@ TEST(Shortlist, HoldsWhatAnOutputMustHold) {
                               .constraints = {.prefix = {30, 31}, .required = {{40}, {41, 42}}}};
   EXPECT_EQ(shortlist->tokens_for(request, kEos),
             (std::vector<int32_t>{2, 7, 8, 9, 30, 31, 40, 41, 42}));
-  use_one_thread_here();
+  prepare_compute_thread();
   MemoryPool memory;
   const std::vector<const Transformer*> models = {model.get()};
   for (const int64_t beam_size : {1, 4, 70}) {

@@ -6,6 +6,7 @@
 
 #include "attend/data/text.h"
 #include "attend/io/model_directory.h"
+#include "attend/kernels/gemm.h"
 #include "tests/search/small_translator.h"
 #include "tests/support/captured_log.h"
 

@@ -8,13 +8,14 @@
 #include <gtest/gtest.h>
 
 #include "attend/base/random.h"
+#include "attend/kernels/compute_thread.h"
 #include "attend/kernels/gemm.h"
 #include "attend/tensor/tensor.h"
 
 namespace attend::testing {
 
 /// Tests run beside one another; a matrix library that waits for its own threads would crawl.
-inline const bool kOneThread = (use_one_thread_here(), true);
+inline const bool kOneThread = (prepare_compute_thread(), true);
 
 /// ‖a − b‖ / ‖b‖, and ‖a‖ where b is zero.
 template <typename A, typename B>

@@ -1,6 +1,10 @@
 // Contract 14: going on with a run, and where its options come from (13).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "attend/train/run_folder.h"
 #include "tests/train/process.h"
 #include "tests/train/support.h"
@@ -37,6 +41,29 @@ TEST(Contract14, ALargerLimitGoesOnAsIfItHadBeenThere) {
   const TrainResult result = train(options);
   EXPECT_FALSE(result.already_finished);
   EXPECT_EQ(model_of(options), expected);
+}
+
+TEST(Contract14, TheTimeLeftIsToldByThePaceOfThisPart) {
+  const TrainingFolder folder;
+  TrainOptions options = folder.options("run");
+  options.stop_after = {.updates = 3};
+  TrainHooks hooks;
+  hooks.on_update = [](const TrainProgress&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  };
+  train(options, hooks);
+  options.stop_after = {.updates = 30};
+  double most = 0;
+  int64_t told = 0;
+  hooks.on_update = [&](const TrainProgress& progress) {
+    if (progress.done.updates < 20) return;
+    most = std::max(most, progress.seconds_left);
+    ++told;
+  };
+  train(options, hooks);
+  EXPECT_EQ(told, 11);
+  // With the 1.5 s of the first part's three updates counted, 0.75 s would be left at update 20.
+  EXPECT_LT(most, 0.5);
 }
 
 TEST(Contract14, AnEarlyStopNamesPatience) {

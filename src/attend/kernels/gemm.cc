@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include "attend/base/error.h"
 #include "attend/base/profile.h"
@@ -217,8 +216,6 @@ bool prefers_bfloat16() {
   return has_bfloat16_arithmetic();
 #endif
 }
-
-void use_one_thread_here() { omp_set_num_threads(1); }
 
 double measure_gemm_rate(DType dtype, double seconds) {
   const Tensor a = Tensor::zeros({1024, 512}, dtype), b = Tensor::zeros({512, 512}, dtype);

@@ -32,10 +32,6 @@ bool prefers_bfloat16();
 /// True where this CPU multiplies int8 in hardware, without overflow.
 bool has_int8_arithmetic();
 
-/// Makes the matrix library use one thread when called from this thread. Every worker calls it
-/// once, first; the library never changes the setting of a caller's thread otherwise.
-void use_one_thread_here();
-
 /// Rate of the matrix library at 1024 × 512 × 512 on one core, in FLOP/s: the best of `seconds` of
 /// trying. `name_gemm_library` says which library and version.
 double measure_gemm_rate(DType dtype, double seconds = 0.5);

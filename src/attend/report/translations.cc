@@ -7,7 +7,7 @@
 #include "attend/base/error.h"
 #include "attend/data/utf8.h"
 #include "attend/io/model_directory.h"
-#include "attend/kernels/gemm.h"
+#include "attend/kernels/compute_thread.h"
 #include "attend/metrics/chrf.h"
 #include "attend/metrics/ter.h"
 #include "attend/report/series.h"
@@ -107,7 +107,7 @@ std::vector<std::string> RunModel::translate(const std::vector<std::string>& lin
 }
 
 Json RunModel::attention(const std::string& source, const std::string& target) const {
-  use_one_thread_here();
+  prepare_compute_thread();
   const AttentionMap map =
       attention_map(*model_, *source_tokenizer_, *target_tokenizer_, source, target, kLongestShown);
   if (map.weights.empty()) return nullptr;

@@ -28,7 +28,7 @@ class AnswerMaker {
               std::shared_ptr<const Tokenizer> target, const DetailOptions& details);
 
   /// What a search found for one source, best first. Attention takes a pass of the model: call it
-  /// from a thread that has called use_one_thread_here(). Throws as score_pairs.
+  /// from a thread that has called prepare_compute_thread(). Throws as score_pairs.
   std::vector<Answer> from_search(const std::vector<int32_t>& source,
                                   std::vector<Hypothesis> best) const;
 

@@ -22,7 +22,7 @@ struct AttentionMap {
 
 /// The attention while the decoder puts out `target` for `source` (teacher forcing), or an empty
 /// map where a side has no tokens or more than `longest`, or than the model takes. Both texts are
-/// UTF-8. Call it from a thread that has called use_one_thread_here(). Throws as score_pairs.
+/// UTF-8. Call it from a thread that has called prepare_compute_thread(). Throws as score_pairs.
 AttentionMap attention_map(const Transformer& model, const Tokenizer& source_tokenizer,
                            const Tokenizer& target_tokenizer, const std::string& source,
                            const std::string& target, int64_t longest);

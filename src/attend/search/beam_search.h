@@ -39,7 +39,7 @@ namespace attend {
 /// SearchOptions::batch_tokens says.
 ///
 /// Throws Error where the models' scores are not numbers. Call it from a thread that has called
-/// use_one_thread_here(), with memory of its own.
+/// prepare_compute_thread(), with memory of its own.
 std::vector<std::vector<Hypothesis>> beam_search(std::span<const Transformer* const> models,
                                                  MemoryPool& memory,
                                                  const std::vector<SearchRequest>& requests,

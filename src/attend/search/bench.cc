@@ -9,7 +9,7 @@
 #include "attend/base/available_memory.h"
 #include "attend/base/error.h"
 #include "attend/io/profile_json.h"
-#include "attend/kernels/gemm.h"
+#include "attend/kernels/compute_thread.h"
 #include "attend/kernels/packed_matrix.h"
 #include "attend/tensor/tensor.h"
 
@@ -30,7 +30,7 @@ double machine_rate(DType dtype, int64_t workers) {
   std::vector<std::thread> threads;
   for (int64_t i = 0; i < workers; ++i) {
     threads.emplace_back([&] {
-      use_one_thread_here();
+      prepare_compute_thread();
       sum += measure_packed_rate(dtype);
     });
   }

@@ -13,7 +13,7 @@
 #include "attend/base/worker_pool.h"
 #include "attend/data/tokenizer.h"
 #include "attend/data/utf8.h"
-#include "attend/kernels/gemm.h"
+#include "attend/kernels/compute_thread.h"
 #include "attend/search/answers.h"
 #include "attend/search/hypothesis_score.h"
 #include "attend/search/load_model.h"
@@ -70,7 +70,7 @@ struct PairScorer::State {
         tokens(search_tokens(*source, *target)),
         answers(model, source, target, options.details),
         memory(static_cast<std::size_t>(worker_count(options.workers))),
-        pool(worker_count(options.workers), [] { use_one_thread_here(); }) {}
+        pool(worker_count(options.workers), [] { prepare_compute_thread(); }) {}
 
   std::shared_ptr<const Transformer> model;
   std::shared_ptr<const Tokenizer> source;

@@ -43,7 +43,7 @@ struct PairScores {
 /// grows with their score_cost. Contract 6: a pair's numbers depend on nothing else, to the bit.
 ///
 /// Throws Error where a pair is too long or the model's scores are not numbers. Call it from a
-/// thread that has called use_one_thread_here(), with a context of its own.
+/// thread that has called prepare_compute_thread(), with a context of its own.
 std::vector<PairScores> score_pairs(const Transformer& model, Context& context,
                                     std::span<const TokenPair> pairs, const SearchTokens& tokens,
                                     const ForcedPass& pass = {});

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/kernels/gemm.h"
+#include "attend/kernels/compute_thread.h"
 
 namespace attend {
 
@@ -49,7 +49,7 @@ void SearchWorkers::submit(std::vector<SearchSentence> sentences) {
 }
 
 void SearchWorkers::run() {
-  use_one_thread_here();
+  prepare_compute_thread();
   MemoryPool memory;
   if (memory_limit_ > 0) memory.limit(memory_limit_);
   std::vector<const Transformer*> models;

@@ -11,6 +11,7 @@
 #include "attend/base/worker_pool.h"
 #include "attend/comm/launch.h"
 #include "attend/io/profile_json.h"
+#include "attend/kernels/compute_thread.h"
 #include "attend/kernels/gemm.h"
 #include "attend/search/text_model.h"
 #include "attend/train/engine.h"
@@ -173,7 +174,7 @@ std::string bench_kernels() {
   std::string text = fmt::format("{}\n", name_gemm_library());
   const int64_t cores = available_cores();
   for (const int64_t workers : {int64_t{1}, cores}) {
-    WorkerPool pool(workers, use_one_thread_here);
+    WorkerPool pool(workers, prepare_compute_thread);
     for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
       text += fmt::format("1024 x 512 x 512 {:<9} {} core{} {:>8.1f} GFLOP/s\n", name_of(dtype),
                           workers, workers == 1 ? " " : "s", machine_rate(dtype, pool) * 1e-9);

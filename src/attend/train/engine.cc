@@ -8,7 +8,7 @@
 #include "attend/base/profile.h"
 #include "attend/kernels/activation.h"
 #include "attend/kernels/adam.h"
-#include "attend/kernels/gemm.h"
+#include "attend/kernels/compute_thread.h"
 
 namespace attend {
 namespace {
@@ -29,7 +29,7 @@ Engine::Engine(Transformer& model, const TrainOptions& options, int64_t workers,
       ranks_(ranks),
       shares_(model.parameters().flat_size(), ranks != nullptr ? ranks->rank() : 0,
               ranks != nullptr ? ranks->size() : 1),
-      workers_(workers, use_one_thread_here) {
+      workers_(workers, prepare_compute_thread) {
   for (int64_t i = 0; i < workers; ++i) memory_.push_back(std::make_unique<MemoryPool>());
   const Shape share{ranks != nullptr ? shares_.share_size() : model.parameters().flat_size()};
   state_.first_moment = Tensor::zeros(share, DType::kFloat32);

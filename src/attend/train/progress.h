@@ -32,7 +32,7 @@ struct ValidationScores {
 struct TrainProgress {
   TrainingAmount done;
   double share = 0;          ///< of stop_after, 0 to 1; 0 where there is no limit
-  double seconds_left = -1;  ///< negative: not known
+  double seconds_left = -1;  ///< at this part's pace; negative: not known
   double loss = 0;           ///< smoothed cross-entropy, nats a token
   double perplexity = 0;     ///< exp of -log p a token
   std::optional<double> divergence = std::nullopt;  ///< of R-Drop's two passes, nats a token

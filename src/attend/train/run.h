@@ -80,6 +80,7 @@ class Run {
   bool resumed_ = false;
   TrainResult result_;
   double seconds_before_ = 0;
+  double share_before_ = 0;  ///< of stop_after, by earlier parts
   Clock::time_point start_ = Clock::now();
 
   // Since the last log line.

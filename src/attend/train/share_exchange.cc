@@ -4,6 +4,7 @@
 
 #include "attend/base/profile.h"
 #include "attend/kernels/activation.h"
+#include "attend/kernels/compute_thread.h"
 
 namespace attend {
 namespace {
@@ -32,7 +33,10 @@ ShareExchange::ShareExchange(Communicator& ranks, ParameterSet& parameters, cons
       ++overlapping_[static_cast<std::size_t>(piece)];
     }
   }
-  thread_ = std::thread([this] { work(); });
+  thread_ = std::thread([this] {
+    prepare_compute_thread();
+    work();
+  });
 }
 
 ShareExchange::~ShareExchange() {

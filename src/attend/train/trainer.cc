@@ -98,6 +98,7 @@ void Run::restore(const Checkpoint& checkpoint) {
   state_ = restore_run(checkpoint, *model_, *engine_);
   resumed_ = true;
   seconds_before_ = state_.done.seconds;
+  share_before_ = progress_of(state_.done, options_.stop_after);
   if (state_.data_fingerprint != data_.train->fingerprint()) {
     fail_usage(
         "the training data is not what run {} was started with: files or tokenizer have "
@@ -275,7 +276,8 @@ TrainProgress Run::progress() const {
   if (options_.regularization.r_drop > 0) now.divergence = window_loss_.divergence / tokens;
   now.tokens_per_second = static_cast<double>(window_loss_.tokens) / since(window_start_);
   now.gradient_norm = window_norm_ / static_cast<double>(window_updates_);
-  if (now.share > 0) now.seconds_left = state_.done.seconds * (1 - now.share) / now.share;
+  const double share_of_part = now.share - share_before_;
+  if (share_of_part > 0) now.seconds_left = since(start_) * (1 - now.share) / share_of_part;
   return now;
 }
 
