@@ -132,6 +132,29 @@ TEST(Beam, StopsOnceNoActiveOneIsLikelyToWin) {
   }
 }
 
+TEST(Beam, StopsWithTheFirstThatAreFinished) {
+  Beam beam = make_beam(9, {.beam_size = 2, .length_penalty = 0, .stopping = Stopping::kFirst});
+  advance(beam, {{{kEos, 5, 6}, {-2, -40, -50}, -2}});
+  EXPECT_EQ(active_of(beam), (Active{{0, 5}, {0, 6}}));  // neither will win, but one is missing
+  advance(beam, {{{5, kEos}, {-1, -2}, -2}, {{5}, {-1}}});
+  EXPECT_TRUE(beam.done());
+  EXPECT_EQ(beam.take_best().front().tokens, std::vector<int32_t>{});
+}
+
+TEST(Beam, OfThoseThatFinishTogetherTheLikelierAreFirst) {
+  SearchOptions options{.beam_size = 2, .length_penalty_kind = LengthPenalty::kAverage};
+  options.n_best = 2;
+  options.stopping = Stopping::kFirst;
+  Beam beam = make_beam(9, options);
+  advance(beam, {{{5, kEos, 6}, {-2, -3, -3.5F}, -3}});
+  advance(beam, {{{kEos, 7}, {-0.5F, -9}, -0.5F}, {{kEos, 7}, {-0.1F, -9}, -0.1F}});
+  EXPECT_TRUE(beam.done());
+  const std::vector<Hypothesis> best = beam.take_best();
+  ASSERT_EQ(best.size(), 2U);
+  EXPECT_EQ(best[0].tokens, std::vector<int32_t>{5});  // -2.5 / 2
+  EXPECT_TRUE(best[1].tokens.empty());                 // -3, and not 6 with -3.6 / 2
+}
+
 TEST(Beam, DropsThoseThatWillNotWin) {
   Beam beam = make_beam(5, {.beam_size = 3, .length_penalty = 0});
   advance(beam, {{{5, 6, 7}, {-1, -2, -3}, -9}});

@@ -41,7 +41,7 @@ std::pair<int64_t, int64_t> compare_turns(const SearchOptions& options,
 
 TEST(BeamTurns, FindTheSameWithFewerHypotheses) {
   for (const int64_t beam_size : {2, 4, 5, 8}) {
-    for (const Stopping stopping : {Stopping::kLikely, Stopping::kCertain}) {
+    for (const Stopping stopping : {Stopping::kLikely, Stopping::kCertain, Stopping::kFirst}) {
       for (const int64_t n_best : {int64_t{1}, beam_size}) {
         SCOPED_TRACE(testing::Message() << beam_size << " " << n_best);
         SearchOptions options{.beam_size = beam_size, .length_penalty = 1, .n_best = n_best};

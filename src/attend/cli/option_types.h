@@ -95,7 +95,7 @@ struct Choices<LengthPenalty> {
 };
 template <>
 struct Choices<Stopping> {
-  static constexpr Stopping kAll[] = {Stopping::kLikely, Stopping::kCertain};
+  static constexpr Stopping kAll[] = {Stopping::kLikely, Stopping::kCertain, Stopping::kFirst};
 };
 template <>
 struct Choices<OptimizerKind> {

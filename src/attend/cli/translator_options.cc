@@ -16,8 +16,10 @@ void define_search(OptionSet& options, SearchOptions& search) {
   options.add("length_penalty_kind", search.length_penalty_kind,
               "What log P is divided by: gnmt ((5 + |Y|) / 6)^alpha, average |Y|, none 1");
   options
-      .add("stopping", search.stopping,
-           "When no hypothesis is likely to win any more, or certain not to, which takes longer")
+      .add(
+          "stopping", search.stopping,
+          "When no hypothesis is likely to win any more, is certain not to, or the first beam_size "
+          "are finished")
       .quality();
   options.add("max_length", search.max_length, "Tokens of a translation at most; 0 is no limit");
   options.add("min_length", search.min_length, "Tokens of a translation at least");

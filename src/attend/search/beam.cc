@@ -256,6 +256,8 @@ void Beam::extend(const Candidate& candidate) {
 }
 
 void Beam::finish(Group& group, const Candidate& candidate) {
+  if (has_its_first(group)) return;
+  ++group.ended;
   const ActiveHypothesis& parent = active_[static_cast<std::size_t>(candidate.parent)];
   const int64_t length = length_ + 1;  // the end of sentence counts
   double score = length_penalized(parent.weighted_log_prob + candidate.weighted_token_log_prob,
@@ -281,7 +283,12 @@ void Beam::finish(Group& group, const Candidate& candidate) {
   if (std::ssize(finished) > finished_each_) finished.pop_back();
 }
 
+bool Beam::has_its_first(const Group& group) const {
+  return options_.stopping == Stopping::kFirst && group.ended == group_size_;
+}
+
 bool Beam::can_win(const Group& group, const ActiveHypothesis& hypothesis) const {
+  if (options_.stopping == Stopping::kFirst) return !has_its_first(group);
   if (std::ssize(group.finished) < finished_each_) return true;
   if (group_size_ == 1) return false;
   // log P only falls, weighted or not; the penalty divides it by no more than at the greatest

@@ -91,7 +91,8 @@ class Beam {
   };
   struct Group {
     std::size_t first = 0, end = 1;    ///< of its active ones; before they part all groups have one
-    std::vector<Hypothesis> finished;  ///< the best, best first
+    int64_t ended = 0;                 ///< all that have finished
+    std::vector<Hypothesis> finished;  ///< the best of them, best first
   };
 
   bool ranks_at_once() const;
@@ -121,6 +122,7 @@ class Beam {
   void end_all(const Group& group);
   void extend(const Candidate& candidate);
   void finish(Group& group, const Candidate& candidate);
+  bool has_its_first(const Group& group) const;
   bool can_win(const Group& group, const ActiveHypothesis& hypothesis) const;
   void drop_hopeless();
 

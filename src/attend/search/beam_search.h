@@ -21,7 +21,8 @@ namespace attend {
 /// n_best hypotheses are finished, those that will not beat the worst of the n_best best are
 /// dropped from the last on (see Stopping), and a sentence with none left is done. Under
 /// Stopping::kCertain log P at the penalty of the greatest length is the bound, which no
-/// continuation can pass. Greedy search ends with the first end of sentence.
+/// continuation can pass. Under Stopping::kFirst none is dropped, and a sentence is done with the
+/// beam_size-th that finishes. Greedy search ends with the first end of sentence.
 ///
 /// Where many hypotheses are searched at once, a sentence's good ones are run first: of the others
 /// those are left out whose own log P is no more than that of beam_size continuations already

@@ -100,7 +100,17 @@ std::string_view name_of(LengthPenalty kind) {
   return "";
 }
 
-std::string_view name_of(Stopping rule) { return rule == Stopping::kLikely ? "likely" : "certain"; }
+std::string_view name_of(Stopping rule) {
+  switch (rule) {
+    case Stopping::kLikely:
+      return "likely";
+    case Stopping::kCertain:
+      return "certain";
+    case Stopping::kFirst:
+      return "first";
+  }
+  return "";
+}
 
 void SearchOptions::validate() const {
   check("beam_size", beam_size, 1, kMostHypotheses);

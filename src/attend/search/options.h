@@ -14,12 +14,17 @@ enum class LengthPenalty {
 };
 std::string_view name_of(LengthPenalty kind);  ///< "gnmt", "average", "none"
 
-/// When a search has enough: n_best outputs are finished, and no active hypothesis
+/// When a search has enough.
 enum class Stopping {
-  kLikely,   ///< would be better if it ended now for nothing: the field's usual rule
-  kCertain,  ///< could still be better at any length that it may have
+  /// n_best outputs are finished and no active hypothesis would be better if it ended now for
+  /// nothing.
+  kLikely,
+  kCertain,  ///< The same, and none could still be better at any length that it may have.
+  /// beam_size outputs are finished, whatever others might become: first come, first served
+  /// (Kasai et al. 2022, "A Call for Clarity in Beam Search", §2), as in fairseq.
+  kFirst,
 };
-std::string_view name_of(Stopping rule);  ///< "likely", "certain"
+std::string_view name_of(Stopping rule);  ///< "likely", "certain", "first"
 
 /// Of a sentence, each with its keys and values.
 inline constexpr int64_t kMostHypotheses = 1000;
