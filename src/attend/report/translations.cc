@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/base/worker_pool.h"
 #include "attend/data/utf8.h"
 #include "attend/io/model_directory.h"
 #include "attend/kernels/compute_thread.h"
@@ -107,9 +108,11 @@ std::vector<std::string> RunModel::translate(const std::vector<std::string>& lin
 }
 
 Json RunModel::attention(const std::string& source, const std::string& target) const {
-  prepare_compute_thread();
-  const AttentionMap map =
-      attention_map(*model_, *source_tokenizer_, *target_tokenizer_, source, target, kLongestShown);
+  AttentionMap map;
+  WorkerPool(1, prepare_compute_thread).run([&](int64_t) {
+    map = attention_map(*model_, *source_tokenizer_, *target_tokenizer_, source, target,
+                        kLongestShown);
+  });
   if (map.weights.empty()) return nullptr;
   Json weights = Json::array();
   for (const float weight : map.weights) weights.push_back(std::lround(weight * 1000));
