@@ -7,8 +7,7 @@ namespace attend {
 ///
 /// - the matrix library uses one thread;
 /// - numbers of less than 2^-126 (float32) or 2^-1022 (float64) count as 0, read or written: late
-///   in a training there are many, and CPUs take a hundred cycles and more for each
-///   (docs/performance.md).
+///   in a training there are enough to slow it down by a sixth (docs/performance.md).
 void prepare_compute_thread();
 
 }  // namespace attend
